@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from benchmarks.document import Document, Table
+from benchmarks.document import Document, Section, Table
 
-__all__ = ["Target", "Verdict", "rows", "table", "verdicts", "wrong_answers"]
+__all__ = ["Target", "Verdict", "rows", "sections", "table", "verdicts", "wrong_answers"]
 
 Results = TypeVar("Results")
 
@@ -56,6 +56,20 @@ def rows(
             [target.title, f"{shown} {target.unit}", f"{sign} {target.bound:,g}", verdict]
         )
     return judged
+
+
+def sections(
+    targets: Iterable[Target[Results]],
+    results: Results,
+    problems: Iterable[str],
+    unjudged: str | None = None,
+) -> list[Section]:
+    """The section of the targets and of what was not measured; none where there is neither."""
+    judged = rows(targets, results, unjudged)
+    text = "\n".join(f"- **Not measured:** {problem}" for problem in problems)
+    if not judged and not text:
+        return []
+    return [Section("What must be reached", text, [table(judged)] if judged else [])]
 
 
 def table(judged: list[list[str]], title: str = "") -> Table:

@@ -70,12 +70,7 @@ def document(r: Results) -> Document:
     unjudged = "machine not quiet" if r.others() > cells.QUIET else None
     if r.sizes.keys != Sizes().keys:
         unjudged = "stated for other sizes"
-    judged = targets.rows(TARGETS, r, unjudged)
-    problems = "\n".join(f"- **Not measured:** {p}" for p in r.problems())
-    if judged or problems:
-        report.sections.append(
-            Section("What must be reached", problems, [targets.table(judged)] if judged else [])
-        )
+    report.sections += targets.sections(TARGETS, r, r.problems(), unjudged)
     rows = []
     for case, title in _TITLES.items():
         rates = [cells.number(r.median(case, kind)) for kind in ("put", "get")]

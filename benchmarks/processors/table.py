@@ -120,12 +120,7 @@ def document(r: Results) -> Document:
     unjudged = "machine not quiet" if r.others() > cells.QUIET else None
     if r.sizes.scale != Sizes().scale:
         unjudged = "stated for other sizes"
-    judged = targets.rows(TARGETS, r, unjudged)
-    problems = "\n".join(f"- **Not measured:** {p}" for p in r.problems())
-    if judged or problems:
-        report.sections.append(
-            Section("What must be reached", problems, [targets.table(judged)] if judged else [])
-        )
+    report.sections += targets.sections(TARGETS, r, r.problems(), unjudged)
     for title, table in (("Programs", _programs(r)), ("Branches beside ingest", _branches(r))):
         if table.rows:
             report.sections.append(Section(title, "", [table]))

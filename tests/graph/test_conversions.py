@@ -14,21 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 
+from tests.support.arrow_stream import ArrowStream
 from vertexsdk import Graph, InputError, Latest, MainLoop, Vertex, run, state
 from vertexsdk.graph.conversions import as_graph
 
 EDGES = {"source": [3, 1, 1], "target": [1, 2, 3], "value": [0.5, 2.0, 1.0]}
 ROWS = {"source": [1, 1, 3], "target": [2, 3, 1], "value": [2.0, 1.0, 0.5]}
-
-
-class ArrowStream:
-    """What DuckDB, Polars and others hand over: an object of the Arrow C stream interface."""
-
-    def __init__(self, table: pa.Table) -> None:
-        self.table = table
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return self.table.__arrow_c_stream__(requested_schema)
 
 
 class Lazy:

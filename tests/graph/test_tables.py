@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from tests.support.arrow_stream import ArrowStream
 from tests.support.seeds import seed
 from vertexsdk import Changes, Graph, InputError, MainLoop, MainLoops, Min, Vertex, inf, run, state
 from vertexsdk.graph.load.tables import is_table
@@ -17,16 +18,6 @@ from vertexsdk.program.vertex import param
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-class ArrowStream:
-    """What DuckDB and Polars hand over: an object of the Arrow C stream interface."""
-
-    def __init__(self, table: pa.Table) -> None:
-        self.table = table
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return self.table.__arrow_c_stream__(requested_schema)
 
 
 class Lazy:

@@ -8,22 +8,11 @@ from __future__ import annotations
 import re
 
 _NAMES = (
-    *("at", "backend", "commit_every", "delay_bound", "element", "exact", "format", "grace"),
-    "keep_answers",
-    *("loop", "max_iterations", "multi", "partitioner", "partitions", "program", "replace"),
-    *(
-        "resume",
-        "seed",
-        "separator",
-        "snapshot_every",
-        "strict",
-        "timeout",
-        "tolerance",
-        "trusted",
-        "undirected",
-        "vertices",
-    ),
-)
+    "at", "backend", "commit_every", "delay_bound", "element", "exact", "format", "grace",
+    "keep_answers", "loop", "max_iterations", "multi", "partitioner", "partitions", "program",
+    "replace", "resume", "seed", "separator", "snapshot_every", "strict", "timeout", "tolerance",
+    "trusted", "undirected", "vertices",
+)  # fmt: skip
 _OPTION = re.compile(rf"\b({'|'.join(_NAMES)})=(True\b|(?=[\w'\"]))?")
 _CALLS = {
     "MainLoop.resume(...)": "`vertexsdk stream --resume`",
