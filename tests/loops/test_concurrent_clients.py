@@ -5,15 +5,20 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.client_histories import History, Operation, record
 from tests.support.seeds import seeds_until
 from vertexsdk import Graph, MainLoop
-from vertexsdk.algorithms import ConnectedComponents
+from vertexsdk.algorithms import ConnectedComponents, Degree
+from vertexsdk.engine.engine import Budget
+from vertexsdk.errors import StateInputError
+from vertexsdk.loops.branch_loop import BranchLoop
 
 
 @pytest.mark.parametrize("backend", ["memory", "lmdb"])
@@ -50,6 +55,42 @@ def test_a_query_beside_a_merge_while_changes_are_ingested() -> None:
             for thread in threads:
                 thread.join(20)
             assert not any(thread.is_alive() for thread in threads)
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_an_answer_that_is_computed_while_later_ones_are_kept(
+    earlier: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is none of the earlier ones, which are deleted: its first commit claims its name."""
+    graph, wait = Graph.from_arrays([0], [1]), threading.Event()
+    url = f"memory://slow-answer-{earlier}"
+    if earlier:
+        with MainLoop(Degree, graph, backend=url, loop="m") as main:
+            main.query().close()
+    options: Any = {"keep_answers": 1, "replace": earlier}
+    with MainLoop(Degree, graph, backend=url, loop="m", **options) as main:
+        main.ingest([("+", 0, 2)])
+        main.shared = True  # queries are branches
+        work, computing = BranchLoop._run, threading.Event()
+
+        def slow(branch: BranchLoop, budget: Budget) -> None:
+            if branch.loop == "m-1":
+                computing.set()
+                assert wait.wait(20)
+            work(branch, budget)
+
+        monkeypatch.setattr(BranchLoop, "_run", slow)
+        with ThreadPoolExecutor(1) as pool:
+            first = pool.submit(main.query)
+            assert computing.wait(20)
+            for _ in range(2):
+                main.query(persist=True).close()
+            wait.set()
+            with first.result(20) as answer:
+                assert answer.to_dict("degree") == {0: 2, 1: 1, 2: 1}
+        with pytest.raises(StateInputError, match="'m-7' is the name of an answer of loop 'm'"):
+            main.fork("m-7")
+        main.fork("m-b").close()
 
 
 def test_what_no_order_explains_is_noticed() -> None:

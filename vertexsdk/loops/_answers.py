@@ -32,12 +32,14 @@ class Answers:
         self._names: dict[str, weakref.ref[Result] | None] | None = None  # the oldest first
 
     def make_room_for(self, name: str) -> None:
-        """Delete what an earlier loop left under the name of an answer.
+        """Delete what an earlier loop left under the name of an answer, before that is forked.
 
         Raises:
             InputError: it is a main loop with acknowledged changes.
         """
         store = self._history.store
+        if self._keep is not None:  # so answers that are being computed are not among the earlier
+            self._listed().pop(name, None)
         newest = store.head(name)
         if newest is None:
             return
@@ -60,16 +62,20 @@ class Answers:
         if self._keep is None:
             return
         with contextlib.suppress(StateError):  # the next query tries again
-            if self._names is None:
-                self._names = dict.fromkeys(self._earlier())
-            self._names.pop(name, None)
-            self._names[name] = result
-            for old in list(self._names)[: -self._keep]:
-                reader = self._names[old]
+            names = self._listed()
+            names.pop(name, None)
+            names[name] = result
+            for old in list(names)[: -self._keep]:
+                reader = names[old]
                 opened = reader() if reader is not None else None
                 if opened is None or opened.closed:
                     self._delete(old)
-                    del self._names[old]
+                    del names[old]
+
+    def _listed(self) -> dict[str, weakref.ref[Result] | None]:
+        if self._names is None:
+            self._names = dict.fromkeys(self._earlier())
+        return self._names
 
     def _earlier(self) -> list[str]:
         """The answers in the store: of a loop that had this name before, then of this one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from vertexsdk.engine.engine import Budget, CommandResult
-from vertexsdk.errors import InputError, first_line, shorten
+from vertexsdk.errors import InputError, StateInputError, first_line, shorten
 from vertexsdk.graph.changes.changes import COUNTS, Changes
 from vertexsdk.graph.conversions import as_graph
 from vertexsdk.loops._answers import KEEP, Answers
@@ -582,10 +583,15 @@ class MainLoop(WindowedLoop):
             The branch, for the caller to close; see `BranchLoop` for an example.
 
         Raises:
-            StateInputError: there is another loop of that name, or the branch of that name is
-                open; or there is no such version.
+            StateInputError: there is another loop of that name, it is one of answers (`LOOP-k`),
+                or the branch of that name is open; or there is no such version.
             InputError: `max_branches` branches are open.
         """
+        if name is not None and re.fullmatch(rf"{re.escape(self.loop)}-[0-9]+", name):
+            raise StateInputError(
+                f"{name!r} is the name of an answer of loop {self.loop!r}, which queries replace: "
+                "choose another name for the branch"
+            )
         with self._history.counters.doing("fork"):
             return BranchLoop(self._history, self._branches, name, at, merge)
 
