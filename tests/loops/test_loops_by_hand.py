@@ -113,9 +113,11 @@ def test_names_of_other_loops_are_not_free(main: MainLoop) -> None:
         with ranks.fork("theirs") as branch:
             branch.apply([("+", 1, 9)])
         main._history.store.fork("wcc", "pointer")  # as by `vertexsdk state fork`
-        for name in ("wcc", "ranks", "a run", "theirs", "pointer", "wcc-1"):
+        for name in ("wcc", "ranks", "a run", "theirs", "pointer"):
             with pytest.raises(StateInputError, match="already"):
                 main.fork(name)
+        with pytest.raises(StateInputError, match="'wcc-1' is the name of an answer"):
+            main.fork("wcc-1")
     with MainLoop.resume(None, PageRank, backend=main.backend, loop="theirs") as resumed:
         resumed.ingest([("+", 1, 10)])  # from here on it is a main loop
     ranks = MainLoop.resume(None, PageRank, backend=main.backend, loop="ranks")
