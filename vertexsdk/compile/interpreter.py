@@ -42,8 +42,8 @@ from vertexsdk.program.algebra import Algebra, VertexId
 from vertexsdk.program.program import ClassSpec, constant_of
 from vertexsdk.program.vertex import Aggregator, Delta, Target, Vertex
 
-__all__ = ["Cursor", "InterpretedMethods", "at_vertex", "combiner", "new_cursor", "own_ids"]
-__all__ += ["random_key", "random_step", "random_unit", "user_error"]
+__all__ = ["Cursor", "InterpretedMethods", "at_vertex", "combiner", "holder_of", "new_cursor"]
+__all__ += ["own_ids", "random_key", "random_step", "random_unit", "user_error"]
 
 Array = NDArray[Any]
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep  # whose frames are of no use to a user
@@ -239,7 +239,7 @@ class InterpretedMethods(Methods):
             old[name] = read_column(columns[name], todo, f, self.names)
             new[name] = []
         holders = {
-            name: Aggregator(a.combined, scope.read[name])
+            name: holder_of(a, a.combined, scope.read[name], self.names)
             for name, a in self.spec.aggregators.items()
         }
         space.update(holders)
@@ -518,6 +518,16 @@ class _Rows:
         self.vertices = topology.ids  # of the rows
         self.start = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
         self.stop, self.target, self.value = ends, target, value
+
+
+def holder_of(
+    algebra: Algebra, combine: Callable[[Any, Any], Any], value: Any, names: IdCodec | None
+) -> Aggregator:
+    """Return an aggregator as methods see it, which is by names where ids are strings."""
+    if names is None or algebra.type is not VertexId:
+        return Aggregator(combine, value)
+    decode, encode = names.decode, names.encode
+    return Aggregator(lambda a, b: encode(combine(decode(a), b)), decode(value))
 
 
 def combiner(algebra: Algebra) -> Callable[[Any, Any], Any]:

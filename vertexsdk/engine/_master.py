@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from vertexsdk.program.algebra import Algebra
+from vertexsdk.program.algebra import Algebra, VertexId
 
 
 @dataclass(slots=True)
@@ -35,7 +35,15 @@ def combine_aggregates(
     a: Mapping[str, Any], b: Mapping[str, Any], algebras: Mapping[str, Algebra]
 ) -> dict[str, Any]:
     """Combine two partial values of every aggregator."""
-    return {name: f.combined(a[name], b[name]) for name, f in algebras.items()}
+    return {name: _combined(f, a[name], b[name]) for name, f in algebras.items()}
+
+
+def _combined(algebra: Algebra, a: Any, b: Any) -> Any:
+    if algebra.type is VertexId:  # names at the events level, where the identity is a number
+        for one, other in ((a, b), (b, a)):
+            if one is algebra.identity or one == algebra.identity:
+                return other
+    return algebra.combined(a, b)
 
 
 @dataclass

@@ -12,8 +12,23 @@ from vertexsdk.errors import RunError, excerpt
 from vertexsdk.program.algebra import INT_MAX, INT_MIN
 
 
-class _Extreme(str):
-    """A string above or below all others: what `Min(VertexId)` and `Max(VertexId)` start from."""
+class VertexName(str):
+    """A string id as a method sees it; `~` is its complement, as that of an integer id is."""
+
+    __slots__ = ()
+
+    def __invert__(self) -> Complement:
+        return Complement(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return str, (str(self),)
+
+
+class _Extreme(VertexName):
+    """A string above or below all others: what `Min(VertexId)` and `Max(VertexId)` start from.
+
+    As it is a subclass, Python asks it first where it stands right of a name.
+    """
 
     __slots__ = ("code",)
     __hash__ = str.__hash__
@@ -37,21 +52,15 @@ class _Extreme(str):
     def __ne__(self, other: object) -> bool:
         return not self == other
 
+    def __invert__(self) -> Any:
+        return BOTTOM if self is TOP else TOP
+
+    def __reduce__(self) -> str:  # type: ignore[override]
+        return "TOP" if self is TOP else "BOTTOM"
+
 
 TOP, BOTTOM = _Extreme("<none>"), _Extreme("<none>")
 TOP.code, BOTTOM.code = INT_MAX, INT_MIN
-
-
-class VertexName(str):
-    """A string id as a method sees it; `~` is its complement, as that of an integer id is."""
-
-    __slots__ = ()
-
-    def __invert__(self) -> Complement:
-        return Complement(self)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return str, (str(self),)
 
 
 @dataclass(frozen=True, order=False)

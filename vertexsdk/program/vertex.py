@@ -118,7 +118,8 @@ def aggregate(algebra: Algebra | Callable[..., Any], type: type = float) -> Any:
         type: int or float, for a builtin.
 
     Returns:
-        The declaration; in a method `self.NAME` is an `Aggregator`.
+        The declaration; in a method `self.NAME` is an `Aggregator`. Where ids are strings, a
+        `VertexId` in `converged` and in `Result.aggregates` is the place of the id among all ids.
 
     Raises:
         ProgramError: `algebra` is something else.

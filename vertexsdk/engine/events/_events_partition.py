@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays import shared_memory
-from vertexsdk.compile.interpreter import new_cursor, random_step, user_error
+from vertexsdk.compile.interpreter import holder_of, new_cursor, random_step, user_error
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine._processor import load_topology, names_of, with_classes
@@ -182,7 +182,8 @@ class EventPartition:
     def _holders(self, aggregates: Mapping[str, Any]) -> dict[str, Aggregator]:
         holders = {}
         for name, algebra in self.plan.program.aggregators.items():
-            holders[name] = holder = Aggregator(algebra.combine, aggregates[name])
+            holder = holder_of(algebra, algebra.combine, aggregates[name], self.cursor.names)
+            holders[name] = holder
             holder._partial = algebra.identity
             for vertex in self.vertices:
                 vertex.__dict__[name] = holder
