@@ -186,7 +186,7 @@ class Slow(Vertex):
     outputs = kernel.run(cell)
     lines = [o["data"]["text/plain"] for o in outputs if o["kind"].endswith("display_data")]
     assert [k for k, o in enumerate(outputs) if o["kind"] == "display_data"] == [0]  # one place
-    assert lines[0].startswith("slow 0.0 s · loading")
+    assert lines[0].startswith("slow-run 0.0 s · loading")
     done = [int(line.split("iteration ")[1].split()[0]) for line in lines if "iteration " in line]
     assert 1 < len(done) < 13  # once a second
     assert done == sorted(done)

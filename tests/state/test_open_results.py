@@ -80,9 +80,9 @@ def eventually(true: Callable[[], bool]) -> None:
 def test_a_second_run_of_the_same_name(url: str) -> None:
     a = vertexsdk.run(Degree, first(), backend=url)
     b = vertexsdk.run(Degree, second(), backend=url)
-    c = vertexsdk.read(url, "degree")
+    c = vertexsdk.read(url, "degree-run")
     again = vertexsdk.run(Degree, first(), backend=url, commit_every=1)
-    in_store(url, lambda store: store.compact("degree"))
+    in_store(url, lambda store: store.compact("degree-run"))
     in_store(url, collected)
     assert (a.to_dict(), b.to_dict(), c.to_dict()) == (FIRST, SECOND, SECOND)
     assert (a.lookup([1, 5], "degree"), b.lookup([1, 5], "degree")) == (
@@ -93,7 +93,7 @@ def test_a_second_run_of_the_same_name(url: str) -> None:
     b.close()
     assert in_store(url, lambda store: store.backend.get_manifest(name)) is None
     assert in_store(url, lambda store: store.backend.get_manifest(other)) is not None  # c has it
-    in_store(url, lambda store: store.delete("degree"))
+    in_store(url, lambda store: store.delete("degree-run"))
     assert (c.to_dict(), again.to_dict()) == (SECOND, FIRST)
     c.close()
     again.close()
@@ -199,7 +199,7 @@ DIES = """
 import os, sys
 from vertexsdk.state import open_store
 store = open_store(sys.argv[1])
-store.hold("degree", seconds=float(sys.argv[2]))
+store.hold("degree-run", seconds=float(sys.argv[2]))
 os.kill(os.getpid(), 9)
 """
 
@@ -210,7 +210,7 @@ def test_the_lease_of_a_process_that_died_ends(tmp_path: Path, clock: Clock) -> 
     with pytest.raises(subprocess.CalledProcessError, match="SIGKILL"):
         elsewhere(url, DIES, "600")
     with closing(open_store(url)) as store:
-        name = store.version("degree").name
+        name = store.version("degree-run").name
         vertexsdk.run(Degree, second(), backend=url).close()
         assert store.backend.get_manifest(name) is not None
         clock.seconds = 601
@@ -222,14 +222,14 @@ def test_the_lease_of_a_process_that_died_ends(tmp_path: Path, clock: Clock) -> 
 def test_a_lease_is_renewed_while_it_is_held(tmp_path: Path, clock: Clock) -> None:
     url = f"lmdb://{tmp_path}/state"
     vertexsdk.run(Degree, first(), backend=url).close()
-    with closing(open_store(url)) as store, store.pin("degree", seconds=600) as version:
+    with closing(open_store(url)) as store, store.pin("degree-run", seconds=600) as version:
         (pin,) = (p for p in pins._pins if p.location == store.backend.location)
         for _ in range(3):
             clock.seconds += 500
             pin.tend(ending=False)  # as the thread does each second
         assert pins.active_leases(store.backend)[0] == {version.name}  # as other processes see it
         vertexsdk.run(Degree, second(), backend=url).close()
-        assert sorted(dict(store.read("degree", version))[0]["degree"]) == [1, 1, 2]
+        assert sorted(dict(store.read("degree-run", version))[0]["degree"]) == [1, 1, 2]
 
 
 def test_a_result_that_nobody_has_any_more(tmp_path: Path) -> None:

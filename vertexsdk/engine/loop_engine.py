@@ -31,6 +31,7 @@ from vertexsdk.engine.loop._commands import (
 )
 from vertexsdk.engine.loop._loop_task import LoopTask, forget
 from vertexsdk.engine.loop._snapshot_schedule import SnapshotSchedule
+from vertexsdk.engine.loop_names import loop_of_run
 from vertexsdk.engine.phases import PhaseTimer
 from vertexsdk.engine.snapshots import SnapshotPart, SnapshotRequest
 from vertexsdk.engine.supersteps import RunPosition
@@ -115,7 +116,7 @@ class LoopEngine:
         self._attempts: list[str | None] = [None] * graph.partitions  # that were committed last
         self._loop_title = title or plan.loop
         self._title = plan.program.name
-        if self._loop_title != self._title:
+        if self._loop_title not in (self._title, loop_of_run(self._title)):
             self._title += f" as {self._loop_title}"
         self._described = contextlib.ExitStack()
         self._describe: Callable[[str], None] | None = None  # where hops are Spark jobs
