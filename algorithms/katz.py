@@ -72,7 +72,11 @@ class WeightedKatzCentrality(KatzCentrality, EdgeWeights, when={"weight": "value
         {1: 1.0, 2: 2.0, 3: 2.0}
     """
 
+    def init(self) -> None:
+        self.edge_total()  # which refuses values
+        self.score = self.beta
+        self.change.contribute(abs(self.beta))
+
     def scatter(self, iteration: int) -> None:
-        if self.edge_total() > 0.0:
-            for target in self.targets:
-                self.emit(target, self.score * target.value)
+        for target in self.targets:
+            self.emit(target, self.score * target.value)
