@@ -28,7 +28,7 @@ class Leiden(Vertex):
     Definition: as `Louvain`, but before communities become vertices each is refined: its vertices
         begin alone again, and those that are alone join others of their community, to which they
         have an edge and by which modularity grows. What has come together so becomes one vertex
-        of the next level, which begins with the communities before.
+        of the next level, which begins with the communities before. Edge values are weights.
     Parameters: `resolution`: a larger one makes smaller communities.
     How: as `Louvain`. In refinement those who join and those who are joined are different vertices
         in each round, drawn at random, so that nobody joins one that leaves.

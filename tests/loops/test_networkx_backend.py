@@ -89,8 +89,8 @@ FUNCTIONS: dict[str, dict[str, Any]] = {
     "core_number": {},
     "has_bridges": {},
     "harmonic_centrality": {"nbunch": ["a", (1, 2)]},
-    "katz_centrality": {"alpha": 0.05, "tol": 1e-12},
-    "pagerank": {"weight": None, "tol": 1e-12},
+    "katz_centrality": {"alpha": 0.05, "tol": 1e-12, "weight": "km"},
+    "pagerank": {"weight": "km", "tol": 1e-12},
     "single_source_dijkstra_path_length": {"source": "a", "weight": "km", "cutoff": 4.5},
     "single_source_shortest_path_length": {"source": "a", "cutoff": 2},
     "triangles": {"nodes": "a"},
@@ -132,11 +132,14 @@ def test_components(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "keywords", "why"),
     [
-        ("pagerank", {}, "edge weights are not supported"),
+        ("clustering", {"weight": "weight"}, "edge weights are not supported"),
+        ("pagerank", {"weight": "low"}, "from 0 up"),
+        ("pagerank", {"weight": "none"}, "from 0 up"),
         ("pagerank", {"weight": None, "personalization": {1: 1}}, "personalization={1: 1} is not"),
         ("katz_centrality", {"beta": {1: 2}}, "beta of each node"),
         ("single_source_dijkstra_path_length", {"source": 1, "weight": len}, "weights are names"),
         ("single_source_dijkstra_path_length", {"source": 1, "weight": "low"}, "from 0 up"),
+        ("single_source_dijkstra_path_length", {"source": 1, "weight": "none"}, "from 0 up"),
         ("closeness_centrality", {"distance": "weight"}, "distance='weight' is not supported"),
         ("betweenness_centrality", {"k": 3}, "k=3 is not supported"),
         ("pagerank", {"nonsense": 3}, "nonsense"),
@@ -144,7 +147,7 @@ def test_components(name: str) -> None:
     ],
 )
 def test_what_is_left_to_networkx(name: str, keywords: dict[str, Any], why: str) -> None:
-    graph = nx.Graph([(1, 2, {"weight": 2.0, "low": -1})])
+    graph = nx.Graph([(1, 2, {"weight": 2.0, "low": -1, "none": None})])
     assert why in str(backend.can_run(name, (backend.convert_from_nx(graph),), keywords))
 
 

@@ -12,6 +12,7 @@ from vertexsdk import Graph, MainLoop, Sum, Vertex, run, state
 
 EDGES: dict[type, Any] = {int: ([1, 2], [2, 1]), str: (["a", "b"], ["b", "a"])}
 SAID = "{}: edges have values, which it does not use: every edge counts the same"
+WEIGHT = '; weight="value" uses them'
 
 
 class PageRank(Vertex):
@@ -47,7 +48,9 @@ def test_said_once(name: str, ids: type, partitions: int, compiled: bool, said: 
     if name != "closeness":
         with MainLoop(name, graph, replace=True, **options) as main:
             main.query().close()
-    assert said() == [SAID.format(name)]
+    assert said() == [SAID.format(name) + (WEIGHT if name != "closeness" else "")]
+    run(name, graph, params={"weight": "value"} if name != "closeness" else {}, **options).close()
+    assert len(said()) == 1
 
 
 def test_personalised_ranks_and_weights_of_networkx(said: Any) -> None:
@@ -56,7 +59,7 @@ def test_personalised_ranks_and_weights_of_networkx(said: Any) -> None:
     run("ppr", graph, backend="memory://values", compiled=False).close()
     with MainLoop("pagerank", graph, backend="memory://values", replace=True) as main:
         main.query().close()
-    assert said() == [SAID.format("ppr"), SAID.format("pagerank")]
+    assert said() == [SAID.format("ppr") + WEIGHT, SAID.format("pagerank") + WEIGHT]
 
 
 def test_estimates_say_nothing_of_their_samples(caplog: pytest.LogCaptureFixture) -> None:

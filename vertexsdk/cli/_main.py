@@ -194,7 +194,7 @@ def _checked(args: argparse.Namespace, **options: Any) -> tuple[Program, dict[st
     """
     from vertexsdk.engine.run_options import RunOptions
     from vertexsdk.graph.load.paths import check_paths
-    from vertexsdk.loops.find_program import load_program
+    from vertexsdk.loops.arguments import with_parameters
     from vertexsdk.loops.output import check_path
     from vertexsdk.program.fields import Fields
 
@@ -202,8 +202,7 @@ def _checked(args: argparse.Namespace, **options: Any) -> tuple[Program, dict[st
         check_path(args.output)
     if args.stats:
         _check_writable(args.stats)
-    program = load_program(args.program)
-    params = _params(args.param)
+    program, params = with_parameters(args.program, _params(args.param))
     program.bind(params)
     RunOptions.checked(
         program, params, delay_bound=args.delay_bound, max_iterations=args.max_iterations,

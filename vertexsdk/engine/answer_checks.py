@@ -151,6 +151,8 @@ def say_unused_values(program: Program, info: VariantInfo, graph: Graph) -> None
     """
     names = {spec.name for spec in program.classes if program.built_in}
     text = f"{program.name}: edges have values, which it does not use: every edge counts the same"
+    if "weight" in program.classes[0].params:
+        text += '; weight="value" uses them'
     if info.valued and names & _OFTEN_WEIGHTED and graph.is_new(text):
         _log.warning(text)
 

@@ -164,6 +164,7 @@ def resume_main_loop(
         store = open_loop_store(undo, backend, transport, create=False)
         manifest = store.version(loop)
         ledger = Ledger.read(manifest)
+        program = program.variant(ledger.params)
         _check_program(manifest, program, migrates=migrate is not None)
         _check_params(program, params, ledger, loop)
         checked = RunOptions.checked(program, ledger.params, **options).on(transport)

@@ -38,17 +38,24 @@ def as_program(program: type[Vertex] | Program | str) -> Program:
     return program if isinstance(program, Program) else Program(program)
 
 
-def parameters_of(
-    program: Program, params: Mapping[str, Any] | None, keywords: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the values of parameters, given as a mapping or as keywords.
+def with_parameters(
+    program: type[Vertex] | Program | str,
+    params: Mapping[str, Any] | None,
+    keywords: Mapping[str, Any] | None = None,
+) -> tuple[Program, dict[str, Any]]:
+    """Return a program and the values of its parameters, given as a mapping or as keywords.
+
+    Its classes are the variants that these values choose.
 
     Raises:
-        InputError: a keyword is no parameter of the program, or a value is given twice.
+        InputError: there is no such program, a keyword is no parameter of it, or a value is given
+            twice.
+        ProgramError: it is something else.
 
-    >>> parameters_of(as_program("pagerank"), {"damping": 0.9}, {"iterations": 3})
-    {'damping': 0.9, 'iterations': 3}
+    >>> with_parameters("pagerank", {"weight": "value"}, {"iterations": 3})
+    (Program(WeightedPageRank, name='pagerank'), {'weight': 'value', 'iterations': 3})
     """
+    program, keywords = as_program(program), keywords or {}
     declared = [*dict.fromkeys(name for spec in program.classes for name in spec.params)]
     for name in keywords:
         if name not in declared:
@@ -61,7 +68,8 @@ def parameters_of(
             )
         if name in (params or {}):
             raise InputError(f"{program.name}: {name} is given twice, in params= and by itself")
-    return {**(params or {}), **keywords}
+    values = {**(params or {}), **keywords}
+    return program.variant(values), values
 
 
 def take_keywords(options: dict[str, Any]) -> dict[str, Any]:

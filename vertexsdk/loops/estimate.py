@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.memory_limit import memory_limit
 from vertexsdk.graph.edge_attributes import attribute_types
 from vertexsdk.graph.graph import Graph
-from vertexsdk.loops.arguments import as_program, parameters_of
+from vertexsdk.loops.arguments import with_parameters
 from vertexsdk.loops.run import run
 from vertexsdk.notebook.card import card, seconds_text, size_text, summary_line
 from vertexsdk.program.program import Program
@@ -157,8 +157,7 @@ def estimate(
     parameters: Mapping[str, Any],
 ) -> Estimate:
     """Return what a run will need; see `Graph.estimate`."""
-    program = as_program(program)
-    params = parameters_of(program, params, parameters)
+    program, params = with_parameters(program, params, parameters)
     program.bind(params)
     samples: list[_Sample] = []
     local = graph.transport.name == "local"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vertexsdk.engine.batch_run import why_interpreted
-from vertexsdk.loops.arguments import as_program
+from vertexsdk.loops.arguments import with_parameters
 from vertexsdk.notebook.card import card
 from vertexsdk.program.analysis.delay_bound import why_synchronous
 from vertexsdk.program.analysis.incremental_rules import why_from_init
@@ -62,12 +62,12 @@ def explain(
           compiled      yes
           after changes  ...
     """
-    program = as_program(program)
+    program, params = with_parameters(program, params)
     values = {
         name: 0 if default is MISSING else default
         for spec in program.classes
         for name, (_, default) in spec.params.items()
-    } | dict(params or {})
+    } | params
     facts: dict[str, str] = {}
     for spec in program.classes:
         mark = f" of {spec.name}" if len(program.classes) > 1 else ""

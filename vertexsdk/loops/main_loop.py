@@ -25,7 +25,7 @@ from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops._open_loop import Migrate, open_main_loop, resume_main_loop
 from vertexsdk.loops._turns import WEIGHT, Turns
 from vertexsdk.loops._versions import versions_table
-from vertexsdk.loops.arguments import as_program, parameters_of, take_keywords
+from vertexsdk.loops.arguments import as_program, take_keywords, with_parameters
 from vertexsdk.loops.branch_loop import (
     MAX_BRANCHES,
     BranchLoop,
@@ -143,8 +143,8 @@ class MainLoop(WindowedLoop):
         replace: bool = False,
         **options: Any,
     ) -> None:
-        program, graph = as_program(program), as_graph(graph)
-        params = parameters_of(program, params, take_keywords(options))
+        program, params = with_parameters(program, params, take_keywords(options))
+        graph = as_graph(graph)
         self._branches = OpenBranches(max_branches)
         self._set_options(program, backend, loop, strict, budget, keep_answers, options)
         history = open_main_loop(
@@ -211,7 +211,7 @@ class MainLoop(WindowedLoop):
         """
         program = as_program(program)
         keywords = take_keywords(options)
-        params = parameters_of(program, params, keywords) if keywords else params
+        params = with_parameters(program, params, keywords)[1]
         self = cls.__new__(cls)
         self._branches = OpenBranches(max_branches)
         self._set_options(program, backend, loop, strict, budget, keep_answers, options)
@@ -252,14 +252,13 @@ class MainLoop(WindowedLoop):
     ) -> None:
         if keep_answers is not None and keep_answers < 1:
             raise InputError(f"keep_answers is {keep_answers}; give 1 or more, or None for all")
-        self.program = program
         self.backend = address_or_default(backend)
         self.loop = loop or program.name
         self.strict, self.budget, self.keep_answers = strict, budget, keep_answers
         self.options = {k: v for k, v in options.items() if k != "commit_every"}
 
     def _set_up(self, history: LoopHistory) -> None:
-        self._history = history
+        self._history, self.program = history, history.config.program
         if history.config.snapshots.seconds is not None:
             history.snapshots.start()  # it takes one when the loop is idle too
         self._answers = Answers(history, self.keep_answers)

@@ -14,7 +14,7 @@ from vertexsdk.errors import InputError
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.edge_attributes import attribute_types
 from vertexsdk.loops._followers import follow
-from vertexsdk.loops.arguments import as_program
+from vertexsdk.loops.arguments import as_program, with_parameters
 from vertexsdk.loops.main_loop import MainLoop
 from vertexsdk.loops.result import Result
 from vertexsdk.loops.streams.file_stream import start_stream
@@ -126,9 +126,10 @@ class MainLoops(Mapping[str, MainLoop]):
     ) -> None:
         if isinstance(programs, str) or not isinstance(programs, Sequence) or not programs:
             raise InputError("MainLoops takes a list of programs; MainLoop takes a single one")
-        checked = [as_program(program) for program in programs]
-        self.names = [program.name for program in checked]
         self._params = dict(params or {})
+        named = [as_program(program) for program in programs]
+        checked = [with_parameters(p, self._params.get(p.name))[0] for p in named]
+        self.names = [program.name for program in checked]
         _require_fit(checked, self._params)
         for name in ("budget", "migrate"):
             if options.get(name) is not None:

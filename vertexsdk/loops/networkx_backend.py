@@ -1,7 +1,7 @@
 """A backend of NetworkX: `nx.pagerank(graph, backend="vertexsdk")`.
 
 It has the functions of NetworkX of which an algorithm here has the same definition. Where it has
-not for the arguments of a call, such as edge weights of PageRank, `can_run` says why, and NetworkX
+not for the arguments of a call, such as weights of betweenness, `can_run` says why, and NetworkX
 calls another backend or itself. Graphs are held in this process.
 
 Nodes may be any objects: their positions are the vertex ids.
@@ -110,6 +110,12 @@ class BackendGraph:
                 raise
         raise nx.PowerIterationFailedConvergence(max_iter)
 
+    def run_weighted(self, name: str, weight: str | None, **params: Any) -> dict[str, list[Any]]:
+        """Run an algorithm with weights, or without where no edge has that attribute."""
+        if weight is None or not any(weight in data for *_, data in self.nx.edges(data=True)):
+            return self.run(name, **params)
+        return self.run(name, weight, params={"weight": "value"}, **params)
+
     def by_node(self, values: list[Any]) -> dict[Any, Any]:
         """Return values by node."""
         return dict(zip(self.nodes, values, strict=True))
@@ -156,9 +162,9 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool
         return True
     if not isinstance(weight, str):
         return "weights are names of edge attributes"
-    edges = convert_to_nx(graph).edges(data=weight)
+    edges = convert_to_nx(graph).edges(data=weight, default=1 if name in _WEIGHTED else None)
     if name in _WEIGHTED:
-        plain = all(isinstance(x, (int, float)) and x >= 0 for *_, x in edges if x is not None)
+        plain = all(isinstance(x, (int, float)) and 0 <= x < math.inf for *_, x in edges)
         return plain or "weights must be numbers from 0 up"
     return all(x is None for *_, x in edges) or "edge weights are not supported"
 
@@ -197,7 +203,8 @@ def pagerank(
     tol: float = 1e-6, nstart: Any = None, weight: str | None = "weight", dangling: Any = None,
 ) -> dict[Any, float]:  # fmt: skip
     """See `networkx.pagerank`; `nstart` is where its iterations begin, and not needed here."""
-    columns = G.run("pagerank", max_iter=max_iter, damping=alpha, epsilon=tol * len(G.nodes))
+    params = {"damping": alpha, "epsilon": tol * len(G.nodes)}
+    columns = G.run_weighted("pagerank", weight, max_iter=max_iter, **params)
     return G.by_node(columns["rank"])  # type: ignore[no-any-return]
 
 
@@ -335,7 +342,7 @@ def katz_centrality(
 ) -> dict[Any, float]:  # fmt: skip
     """See `networkx.katz_centrality`."""
     params = {"alpha": alpha, "beta": float(beta), "epsilon": tol * len(G.nodes)}
-    columns = G.run("katz", max_iter=max_iter, **params)
+    columns = G.run_weighted("katz", weight, max_iter=max_iter, **params)
     scores = np.array(columns["score"])
     if normalized:
         scores /= math.hypot(*scores.tolist())
@@ -350,7 +357,7 @@ _ONLY: dict[str, dict[str, tuple[Any, ...]]] = {
     "harmonic_centrality": {"distance": (None,), "sources": (None,)},
     "betweenness_centrality": {"k": (None,), "endpoints": (False,), "weight": (None,)},
 }
-_WEIGHTED = ("single_source_dijkstra_path_length",)
+_WEIGHTED = ("katz_centrality", "pagerank", "single_source_dijkstra_path_length")
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (

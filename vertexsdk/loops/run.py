@@ -13,7 +13,7 @@ from vertexsdk.engine.loop_names import loop_of_run
 from vertexsdk.engine.run_options import RunOptions
 from vertexsdk.graph.conversions import as_graph
 from vertexsdk.graph.graph import Graph
-from vertexsdk.loops.arguments import as_program, parameters_of
+from vertexsdk.loops.arguments import with_parameters
 from vertexsdk.loops.result import Result
 from vertexsdk.loops.snapshot_policy import SnapshotEvery, SnapshotPolicy
 from vertexsdk.program.program import Program
@@ -108,8 +108,8 @@ def run(
         ...     result.statistics["resumed_at"] is None  # there was nothing to go on from
         True
     """
-    program, graph = as_program(program), as_graph(graph)
-    params = parameters_of(program, params, parameters)
+    program, params = with_parameters(program, params, parameters)
+    graph = as_graph(graph)
     options = RunOptions.checked(
         program, params, max_iterations=max_iterations, tolerance=tolerance,
         commit_every=commit_every, compiled=compiled, threads=threads, exchange=exchange,
@@ -165,7 +165,7 @@ def _prepared(
     stores: dict[Address, set[str]] = {}  # which of them each has
 
     def inner(what: type[Vertex] | str, on: Graph, seed: int | None = None, **own: Any) -> Result:
-        program = as_program(what)
+        program, own = with_parameters(what, own)
         chosen = RunOptions.checked(
             program, own, compiled=options.compiled, threads=options.threads, progress=False,
             exchange=options.exchange, seed=options.seed if seed is None else seed,

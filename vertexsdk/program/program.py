@@ -24,6 +24,7 @@ from vertexsdk.program.fields import StateField
 from vertexsdk.program.syntax import Method, class_lines, file_tree, function_tree, reachable
 from vertexsdk.program.vertex import (
     MISSING,
+    VARIANTS,
     Bounds,
     Field,
     Vertex,
@@ -238,7 +239,51 @@ class Program:
                 raise InputError(f"{self.name}: give a value for {name}, e.g. {name}=...")
             else:
                 bound[name] = default
+        for spec in self.classes:
+            self._choose(spec, bound)
         return bound
+
+    def variant(self, params: Mapping[str, Any]) -> Program:
+        """Return the program whose classes are the variants that parameters choose.
+
+        Args:
+            params: values by name, as from the user.
+
+        Raises:
+            InputError: a value chooses none of the variants that there are.
+
+        >>> from vertexsdk.algorithms import PageRank
+        >>> Program(PageRank).variant({"weight": "value"})
+        Program(WeightedPageRank, name='pagerank')
+        """
+        return Program(*(self._choose(spec, params) for spec in self.classes), name=self.name)
+
+    def _choose(self, spec: ClassSpec, params: Mapping[str, Any]) -> type[Vertex]:
+        """Return the variant of a class that parameters choose, or the class itself.
+
+        Raises:
+            InputError: a parameter that chooses variants of this class, or of a base, has a value
+                that chooses none.
+        """
+        chosen, choices = spec.cls, dict[str, list[Any]]()
+        values = {n: default for n, (_, default) in spec.params.items()}
+        for name, x in params.items():
+            if name in values and x is not None:
+                values[name] = _convert(self.name, name, spec.params[name][0], x)
+        for base in spec.cls.__mro__:
+            for when, variant in VARIANTS.get(base, ()):
+                own = base is spec.cls or issubclass(spec.cls, variant)
+                for name, value in when.items():
+                    choices.setdefault(name, []).extend([value] if own else [])
+                if base is spec.cls and all(_same(values[n], x) for n, x in when.items()):
+                    chosen = variant
+        for name, allowed in choices.items():
+            value, default = values[name], spec.params[name][1]
+            if not any(_same(value, x) for x in (default, *allowed)):
+                options = " or ".join(map(repr, allowed))
+                options = options or f"{default!r}, as {spec.name} has no variant"
+                raise InputError(f"{self.name}: {name}={value!r}: give {options}, or leave it out")
+        return chosen
 
     def _bounds(self, name: str) -> Bounds | None:
         """The numbers that a parameter may have."""
@@ -284,6 +329,10 @@ def _convert(program: str, name: str, kind: Any, value: Any) -> Any:
             f"{program}: parameter {name} takes {kind.__name__}, not {value!r}"
         ) from None
     return value
+
+
+def _same(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and bool(a == b)
 
 
 def constant_of(value: Any) -> Any:

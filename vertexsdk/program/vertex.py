@@ -21,6 +21,7 @@ MAIN_LOOP = "main"  # what `self.loop` is in a main loop; in a branch it is the 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<no default>"})()
 T = TypeVar("T")
 _CHECKS: list[Callable[[type[Vertex]], object]] = []  # of a class when it is defined
+VARIANTS: dict[type[Vertex], list[tuple[Mapping[str, Any], type[Vertex]]]] = {}  # see `Vertex`
 
 
 @dataclass(slots=True)
@@ -284,6 +285,10 @@ class Vertex:
         edge_values: names of the numbers in a message; of a run, `Result.edges` has the last
             message of each edge under these names then.
 
+    A subclass may be a variant of its first base: `class B(A, when={"weight": "value"})` is run in
+    the place of A where the parameter `weight` of A is "value". So A need not ask for what costs
+    time, such as edge values, and other values of that parameter are refused.
+
     Raises:
         ProgramError: when the class is defined, if it cannot run as written.
 
@@ -315,13 +320,19 @@ class Vertex:
     num_vertices: int
     _runtime: Any
 
-    def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
+    def __init_subclass__(
+        cls, abstract: bool = False, when: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> None:
         super().__init_subclass__(**kwargs)
         # cloudpickle makes a class empty first; the driver has checked it
         unpickled = sys._getframe(1).f_globals.get("__name__", "") in ("types", "abc")
         if not abstract and not unpickled:
             for check in _CHECKS:
                 check(cls)
+        if when is not None:
+            for name in when.keys() - {n for n, f in declared_fields(cls) if f.role == "param"}:
+                raise ProgramError(f"{cls.__name__}: when names {name!r}, which is not a parameter")
+            VARIANTS.setdefault(cls.__bases__[0], []).append((when, cls))
 
     # What a user writes. ------------------------------------------------------------------
 

@@ -133,21 +133,26 @@ def pagerank(
     iterations: int = 0,
     epsilon: float = 1e-10,
     personalise: Any = None,
+    weight: str | None = None,
 ) -> Values:
     """PageRank by NetworkX, or a number of steps by its definition."""
     import networkx as nx
 
     jump = {v: 1.0 / len(graph) if personalise is None else float(v == personalise) for v in graph}
     if not iterations:
-        ranks = nx.pagerank(graph, damping, jump, max_iter=9999, tol=1e-15, weight=None)
+        ranks = nx.pagerank(
+            graph, damping, jump, max_iter=9999, tol=1e-15, weight=weight and "weight"
+        )
         return {"rank": {v: float(rank) for v, rank in ranks.items()}}
+    values = {u: {v: e["weight"] if weight else 1 for v, e in graph.adj[u].items()} for u in graph}
+    totals = {u: math.fsum(values[u].values()) for u in graph}
     ranks = dict(jump)
     for _ in range(iterations):
-        dangling = math.fsum(ranks[v] for v in graph if not graph.adj[v])
+        dangling = math.fsum(ranks[v] for v in graph if not totals[v])
         followed = {v: [dangling * jump[v]] for v in graph}
-        for u in graph:
-            for v in graph.adj[u]:
-                followed[v].append(ranks[u] / len(graph.adj[u]))
+        for u in filter(totals.__getitem__, graph):
+            for v, value in values[u].items():
+                followed[v].append(ranks[u] * value / totals[u])
         ranks = {v: (1 - damping) * jump[v] + damping * math.fsum(followed[v]) for v in graph}
     return {"rank": ranks}
 
@@ -231,23 +236,31 @@ def triangles(graph: Any) -> Values:
     return {"triangles": dict(nx.triangles(_simple(graph)))}
 
 
-def katz(graph: Any, alpha: float = 0.1, beta: float = 1.0, epsilon: float = 1e-9) -> Values:
+def katz(
+    graph: Any,
+    alpha: float = 0.1,
+    beta: float = 1.0,
+    epsilon: float = 1e-9,
+    weight: str | None = None,
+) -> Values:
     """Katz centrality as the solution of its linear equations."""
-    rows = _matrix(graph)
+    rows = _matrix(graph, weight)
     scores = np.linalg.solve(np.eye(len(rows)) - alpha * rows.T, np.full(len(rows), beta))
     return {"score": dict(zip(graph, scores.tolist(), strict=True))}
 
 
-def eigenvector(graph: Any, epsilon: float = 1e-9, rounds: int = 0) -> Values:
+def eigenvector(
+    graph: Any, epsilon: float = 1e-9, rounds: int = 0, weight: str | None = None
+) -> Values:
     """Eigenvector centrality by NumPy; of a graph with one largest eigenvalue."""
-    values, vectors = np.linalg.eig(_matrix(graph).T)
+    values, vectors = np.linalg.eig(_matrix(graph, weight).T)
     vector = np.abs(vectors[:, np.argmax(values.real)].real)
     return {"score": dict(zip(graph, vector.tolist(), strict=True))}
 
 
-def hits(graph: Any, epsilon: float = 1e-10, rounds: int = 0) -> Values:
+def hits(graph: Any, epsilon: float = 1e-10, rounds: int = 0, weight: str | None = None) -> Values:
     """Hubs and authorities by a singular value decomposition; of a graph with one largest value."""
-    left, _, right = np.linalg.svd(_matrix(graph))
+    left, _, right = np.linalg.svd(_matrix(graph, weight))
     shares = [np.abs(x) / np.abs(x).sum() for x in (left[:, 0], right[0])]
     hub, authority = (dict(zip(graph, x.tolist(), strict=True)) for x in shares)
     return {"hub": hub, "authority": authority}
@@ -361,10 +374,11 @@ def _simple(graph: Any) -> Any:
     return simple
 
 
-def _matrix(graph: Any) -> Any:
+def _matrix(graph: Any, weight: str | None = None) -> Any:
+    """The adjacency matrix: of edge values for `weight="value"`, else of ones."""
     import networkx as nx
 
-    return nx.to_numpy_array(graph, weight=None)
+    return nx.to_numpy_array(graph, weight=weight and "weight")
 
 
 ORACLES: dict[str, Callable[..., Values]] = {
