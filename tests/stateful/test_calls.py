@@ -18,6 +18,7 @@ from tests.stateful.programs import KeyValue, Names, Visits, WordCount
 from vertexsdk import CallError, InputError, Map, Partitioned, Stateful, StatefulLoop
 from vertexsdk.engine.keyed.keyed_engine import KeyedEngine
 from vertexsdk.errors import LostError
+from vertexsdk.state import open_store
 
 LINES = Path(programs.__file__).read_text().splitlines()
 
@@ -214,7 +215,7 @@ def test_long_logs_are_joined_and_repeated() -> None:
     flow = StatefulLoop(WordCount, backend="memory://long-log", partitions=2, replace=True)
     for k in range(200):
         flow.add(f"be w{k % 3}")
-    refs = flow._history._refs()
+    refs = flow._history._refs(flow._history.manifest)
     assert len(refs) < 80
     assert len(flow._store.versions("WordCount")) < 130
     flow._end(ValueError("the driver ended"))
@@ -223,7 +224,25 @@ def test_long_logs_are_joined_and_repeated() -> None:
         assert flow.count.map(["be", "w0", "w2"]) == [200, 67, 66]
         flow.snapshot()
         assert flow.progress()["calls_since_snapshot"] == 0
-        assert not flow._history._refs()
+        assert not flow._history._refs(flow._history.manifest)
+
+
+def test_a_loop_that_was_compacted_goes_on_after_a_loss() -> None:
+    url = "memory://compacted-calls"
+    with StatefulLoop(WordCount, backend=url, partitions=2, replace=True) as flow:
+        for words in ("to be", "or not", "to be"):
+            flow.add(words)
+            flow.snapshot()
+        flow.add("to")
+        with open_store(url) as store:
+            store.compact("WordCount")
+            store.prune("WordCount")
+            store.collect(0, alone=True)
+        engine = flow._engine
+        assert engine is not None
+        engine.close()
+        flow._engine = None  # as after a processor was lost
+        assert flow.count.map(["to", "be", "not", "that"]) == [3, 2, 1, 0]
 
 
 @pytest.mark.parametrize("partitions", [1, 2])

@@ -22,8 +22,7 @@ from tests.support.simulated_histories import ROUGH
 from tests.support.simulator import Simulator
 from tests.support.store_clients import Client
 from tests.support.store_faults import DrawnFaults
-from vertexsdk.loops import _history
-from vertexsdk.state import _version_reader, store, write_behind
+from vertexsdk.state import _version_reader, store, version_history, write_behind
 
 __all__ = ["StoreHistory", "simulate_store", "soak_stores"]
 
@@ -168,7 +167,7 @@ def _drawn_writes(chance: random.Random) -> Iterator[None]:
     cls: Any = type("DrawnWrites", (_DrawnWrites,), {"chance": random.Random(chance.random())})
     _waiting.clear()
     with contextlib.ExitStack() as stack:
-        stack.enter_context(mock.patch.object(_history, "WriteBehind", cls))
+        stack.enter_context(mock.patch.object(version_history, "WriteBehind", cls))
         for module in (store, _version_reader):
             stack.enter_context(mock.patch.object(module, "wait_for_writes", _wait_for_writes))
         yield

@@ -21,6 +21,7 @@ from vertexsdk.state import store as store_module
 from vertexsdk.state._version_reader import VersionReader
 from vertexsdk.state.errors import StateError
 from vertexsdk.state.manifests import Manifest
+from vertexsdk.state.version_history import VersionHistory
 
 __all__ = ["LOOP_MUTANTS", "MUTANTS", "mutated"]
 
@@ -259,7 +260,7 @@ LOOP_MUTANTS: dict[str, list[Patch]] = {
     "a snapshot lacks a partition": _around(
         LoopHistory, "_commit", _changed(segments=_less_topology)
     ),
-    "a commit that failed is acknowledged": _around(LoopHistory, "_write_version", _swallows),
+    "a commit that failed is acknowledged": _around(VersionHistory, "_write_version", _swallows),
     "a merge keeps the number of changes": _around(
         LoopHistory, "merge", _merges_without_its_ledger
     ),

@@ -24,8 +24,9 @@ import pytest
 from tests.support.window_model import Event, Window
 from vertexsdk import Changes, Graph, InputError, MainLoop, Min, Vertex, VertexId, inf, param, state
 from vertexsdk.algorithms import ALGORITHMS
-from vertexsdk.loops import _change_log, _history
+from vertexsdk.loops import _history
 from vertexsdk.loops.windows import edge_times
+from vertexsdk.state import version_history
 from vertexsdk.testing.oracles import disagreements, expected
 
 __all__ = ["PROGRAMS", "Setting", "WindowHistory", "draw_setting", "small_sizes"]
@@ -113,7 +114,7 @@ def small_sizes(setting: Setting) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(edge_times, "_LEAST", setting.least)
         patch.setattr(_history, "_SHARED", setting.shared)
-        patch.setattr(_change_log, "_BATCHES", setting.joined)
+        patch.setattr(version_history, "_BATCHES", setting.joined)
         yield
 
 

@@ -1,9 +1,7 @@
 """The change log of a loop: batches of changes as segments in the store, in order of arrival.
 
-A batch is durable before it is acknowledged, so a small one is a small segment of group "tail".
-Many small ones are written again as one segment of group "", which replaces them, so the list of
-segments stays short. A snapshot with the edges replaces what came before its cut; a segment with
-changes from before and after it stays, and who replays the log leaves the former out.
+A snapshot with the edges replaces what came before its cut; a segment with changes from before and
+after it stays, and who replays the log leaves the former out.
 """
 
 from __future__ import annotations
@@ -22,9 +20,8 @@ from vertexsdk.graph.changes.deltas import Deltas, Sent
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.state import EncodedSegment, Manifest, SegmentRef, Store
 from vertexsdk.state.stored_columns import Described, accepted_values
+from vertexsdk.state.version_history import next_block
 
-_BATCHES = 64  # small batches that are joined
-_ROWS = 1 << 14  # changes from which a batch, or the small ones together, are not small
 _COUNT = "changes"  # in the meta of a segment: how many it has, deltas that are no edges included
 _REPLAYED = 1 << 20  # changes of a batch in a replay
 
@@ -60,15 +57,12 @@ class ChangeLog:
         Raises:
             FullError: no room; nothing was stored.
         """
-        waiting = (*self.tail, batch)
-        rows = sum(map(len, waiting))
-        small = len(waiting) < _BATCHES and rows < _ROWS
-        whole = batch if small else concatenate(waiting)
-        group, meta = "tail" if small else "", {_COUNT: len(whole)}
+        block, group, tail = next_block(self.tail, batch, concatenate)
         ref = store.put_segment(
-            loop, 0, iteration, "changes", _columns(whole), meta, group=group, defer=defer
-        )
-        return ref, ChangeLog(waiting if small else (), self.size + len(batch))
+            loop, 0, iteration, "changes", _columns(block), {_COUNT: len(block)},
+            group=group, defer=defer,
+        )  # fmt: skip
+        return ref, ChangeLog(tail, self.size + len(batch))
 
     @classmethod
     def of(cls, store: Store, manifest: Manifest, *, sent: bool, undirected: bool) -> ChangeLog:

@@ -20,8 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from vertexsdk.arrays.json_values import as_json
 from vertexsdk.engine.answer_checks import check_answer
@@ -50,15 +49,13 @@ from vertexsdk.loops.windows.edge_times import EdgeTimes
 from vertexsdk.program.program import Program
 from vertexsdk.state import (
     EncodedSegment,
-    FencedError,
-    FullError,
     Manifest,
     SegmentRef,
     Store,
     open_store,
 )
 from vertexsdk.state.address import Address
-from vertexsdk.state.write_behind import WriteBehind
+from vertexsdk.state.version_history import ClosedError, VersionHistory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -68,8 +65,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger("vertexsdk")
 
 _SHARED = 1 << 12  # changes from which a batch is stored first, and tasks read it from the store
-_PRUNE = 64  # commits, at least, between deletions of old versions
-_PRUNE_SECONDS = 1e-3  # for such deletions, per commit
 _NONE = {
     "iterations": 0, "hops": 0, "updates": 0, "prepares": 0, "acknowledges": 0, "messages": 0,
     "bytes": 0, "seconds": 0.0, "total_seconds": 0.0,
@@ -141,35 +136,21 @@ class _LazyFork:
         return self.outcome.num_vertices, self.outcome.num_edges
 
 
-@dataclass(frozen=True)
-class _Unwritten:
-    """A version that is being written.
+class LoopRecord(NamedTuple):
+    """What goes with a version: its counters, and its log."""
 
-    Attributes:
-        manifest, refs: of it.
-        segments: those that may not be in the store yet.
-        before: what was current, and its log.
-        published: its manifest in the store.
-    """
-
-    manifest: Manifest
-    refs: list[SegmentRef]
-    segments: Sequence[EncodedSegment]
-    before: tuple[tuple[Manifest, Ledger], ChangeLog]
-    published: Future[Manifest]
+    ledger: Ledger
+    log: ChangeLog
 
 
-class LoopHistory:
+class LoopHistory(VersionHistory[LoopRecord]):
     """The versions of one loop, and the engine that computes the next one.
 
     Attributes:
-        current: the newest version and its ledger. It is replaced as a whole, so any thread may
-            read it without the lock.
         lock: held while the engine works, and while a version is committed.
         integers, value: see `LoopEngine`.
         spent: seconds by phase, without those of the engine.
         counters: what this loop does and has done in this process.
-        stale: the engine is to be restored from the newest version before it is used.
         on_changes: called with the changes of each version, after it is committed.
         catch_up: of a loop that follows another one: commits what that has committed.
     """
@@ -183,10 +164,10 @@ class LoopHistory:
         current: tuple[Manifest, Ledger],
         log: ChangeLog,
     ) -> None:
-        self.config, self.store, self.loop = config, store, loop
+        super().__init__(store, loop, (current[0], LoopRecord(current[1], log)), config.retain)
+        self.config = config
         self._engine = engine
         self.integers, self.value = engine.integers, engine.value
-        self.current, self.log = current, log
         self.lock = threading.RLock()
         self.statistics = {k: v for k, v in current[0].statistics.items() if k != "main"}
         self.aggregates = current[0].aggregates
@@ -194,16 +175,10 @@ class LoopHistory:
         self.counters = LoopCounters()
         self._iteration = 0  # of the engine
         self._behind_since = time.monotonic() if current[1].behind else None
-        self.stale = False
-        self._in_doubt = False  # a commit failed, and may have taken effect
         self.on_changes: list[Callable[[Changes], None]] = []
         self.catch_up: Callable[[], None] | None = None
         self._branch = False
         self._forked_after = 0  # snapshots of the loop that this was forked from
-        self._closed_by: Exception | None = None
-        self._commits, self._prune = 0, _PRUNE
-        self._writes = WriteBehind(store.backend.location)
-        self._unwritten: _Unwritten | None = None
         # With the number of received changes after which they hold.
         self._edge_times: tuple[int, EdgeTimes] | None = None
         self.snapshots = Snapshots(self, config.snapshots)
@@ -216,23 +191,14 @@ class LoopHistory:
         return self._engine
 
     @property
-    def manifest(self) -> Manifest:
-        """The newest version."""
-        return self.current[0]
-
-    @property
-    def published(self) -> Future[Manifest]:
-        """The newest version, once it is in the store."""
-        if self._unwritten is not None:
-            return self._unwritten.published
-        stored: Future[Manifest] = Future()
-        stored.set_result(self.manifest)
-        return stored
-
-    @property
     def ledger(self) -> Ledger:
         """The counters of the newest version."""
-        return self.current[1]
+        return self.newest[1].ledger
+
+    @property
+    def log(self) -> ChangeLog:
+        """The log of the newest version."""
+        return self.newest[1].log
 
     def turn(self, lock: threading.RLock | None = None) -> AbstractContextManager[None]:
         """Work for a branch within, when it is its turn; see `Turns`."""
@@ -258,15 +224,15 @@ class LoopHistory:
         self,
         loop: str,
         statistics: Mapping[str, Any],
-        current: tuple[Manifest, Ledger] | None = None,
+        current: tuple[Manifest, LoopRecord] | None = None,
     ) -> Result:
         """Open a version of loop `loop`, this one or a fork of it, for reading."""
         unwritten = self._unwritten  # another thread may replace it
-        manifest, ledger = current or self.current
+        manifest, (ledger, _) = current or self.newest
         config = self.config
         store, parent = open_store(config.backend, create=False), None
         if unwritten is not None and unwritten.manifest is manifest:
-            parent = unwritten.before[0][0]
+            parent = unwritten.before[0]
             store.expect(manifest, unwritten.refs, unwritten.segments)
         statistics = {
             **statistics, "changes": ledger.ingested, "version": manifest.iteration,
@@ -279,7 +245,7 @@ class LoopHistory:
 
     def progress(self) -> dict[str, Any]:
         """Return what `MainLoop.progress` does, without its branches; does not wait."""
-        manifest, ledger = self.current
+        manifest, (ledger, _) = self.newest
         vertices, edges = self._engine.size
         return {
             "loop": self.loop, "version": manifest.iteration, "changes": ledger.ingested,
@@ -288,7 +254,7 @@ class LoopHistory:
             "vertices": int(vertices), "edges": int(edges), **self.counters.numbers(),
             "commits": self._commits, "commit_seconds": self.spent.seconds["commit"],
             **self.snapshots.numbers(),
-            **({} if self._closed_by is None else {"state": "closed"}),
+            **({} if self.closed_by is None else {"state": "closed"}),
         }  # fmt: skip
 
     def _behind_seconds(self) -> float:
@@ -438,31 +404,6 @@ class LoopHistory:
             self.stale = True  # the engine may have taken it in
             raise
 
-    def write_behind(self, work: Callable[[], _T]) -> Future[_T]:
-        """Call a function that writes to the store, in the thread, after the versions so far."""
-        return self._writes.submit(work)
-
-    def settle(self) -> None:
-        """Wait until everything is in the store; the lock is held.
-
-        Raises:
-            StateError: the newest version cannot be written; it is one without changes.
-        """
-        self._writes.wait()
-        unwritten, self._unwritten = self._unwritten, None
-        if unwritten is None:
-            return
-        try:
-            manifest = unwritten.published.result()
-        except BaseException as error:
-            self.current, self.log = unwritten.before
-            self.stale = self._in_doubt = True
-            if isinstance(error, FencedError):
-                self._closed_by = error
-            raise
-        if manifest.name != self.manifest.name:  # the loop was compacted
-            self.current = manifest, self.ledger
-
     def _update_statistics(self, out: CommandResult) -> None:
         work = out.work
         counts = {
@@ -498,64 +439,28 @@ class LoopHistory:
             replaces: the version before, as it has the same answer.
         """
         began = time.perf_counter()
-        self.settle()
-        parent = self.manifest
         steps = 1 if iteration is None else max(iteration - self._iteration, 1)
-        steps = 0 if replaces else steps
-        publish: list[Callable[[], Manifest]] = []
-        try:
-            with self._writes.lock:
-                manifest = self.store.commit(
-                    self.loop,
-                    iteration=parent.iteration + steps,
-                    segments=segments,
-                    parent=parent,
-                    content=content,
-                    put=unwritten,
-                    aggregates=self.aggregates,
-                    statistics={**self.statistics, **ledger.statistics()},
-                    offsets={**parent.offsets, **(offsets or {})},
-                    partitions=self._engine_partitions if whole else None,
-                    defer=publish.append,
-                )
-                refs = self.store.segments(manifest)
-                write = partial(self._write_version, publish[0])
-                if not behind:
-                    manifest = write()
-        except BaseException as error:
-            self.stale = self._in_doubt = True
-            if isinstance(error, FencedError):
-                self._closed_by = error
-            raise
-
-        if behind:
-            self._unwritten = _Unwritten(
-                manifest, refs, unwritten, (self.current, self.log), self.write_behind(write)
-            )
+        before = self.ledger
+        self.commit(
+            LoopRecord(ledger, log), segments, steps=0 if replaces else steps, put=unwritten,
+            offsets=offsets, behind=behind, content=content, aggregates=self.aggregates,
+            statistics={**self.statistics, **ledger.statistics()},
+            partitions=self._engine_partitions if whole else None,
+        )  # fmt: skip
         self._iteration = self._iteration if iteration is None else iteration
-        self.counters.rate.add(ledger.received - self.ledger.received)
+        self.counters.rate.add(ledger.received - before.received)
         if not ledger.behind:
             self._behind_since = None
         elif self._behind_since is None:
             self._behind_since = time.monotonic()
-        self.current, self.log = (manifest, ledger), log
         self.spent.add("commit", time.perf_counter() - began)
 
-    def _write_version(self, publish: Callable[[], Manifest]) -> Manifest:
-        """Store a version; after a number of these, delete old ones."""
-        manifest = publish()
-        self._commits += 1
-        if self._commits >= self._prune:
-            began = time.perf_counter()
-            with contextlib.suppress(StateError):
-                self.store.prune(self.loop, self.config.retain)
-            seconds = time.perf_counter() - began  # a store with many loops takes longer
-            self._prune = self._commits + max(_PRUNE, int(seconds / _PRUNE_SECONDS))
-        return manifest
-
-    def _log_of(self, manifest: Manifest, store: Store | None = None) -> ChangeLog:
-        sent, undirected = self.config.program.algebra is None, Ledger.read(manifest).undirected
-        return ChangeLog.of(store or self.store, manifest, sent=sent, undirected=undirected)
+    def read_record(self, manifest: Manifest, store: Store | None = None) -> LoopRecord:
+        """Return the ledger and the log of a version in the store."""
+        sent, ledger = self.config.program.algebra is None, Ledger.read(manifest)
+        return LoopRecord(ledger, ChangeLog.of(
+            store or self.store, manifest, sent=sent, undirected=ledger.undirected
+        ))  # fmt: skip
 
     def _enter(self) -> None:
         """Tell the engine of a branch its loop's name, if the program reads it."""
@@ -571,18 +476,14 @@ class LoopHistory:
 
     def recover(self) -> None:
         """Restore the engine from the newest version if something failed; the lock is held."""
-        if self._closed_by is not None:
-            raise self._closed_by
+        if self.closed_by is not None:
+            raise self.closed_by
         if self.catch_up is not None:
             self.catch_up()
         if self.stale:
             self.snapshots.drop()
-            self.settle()
-            self._end_doubt()
+            self.refresh()
             self._close_engine()
-            newest = self.store.version(self.loop)
-            if newest.name != self.manifest.name:  # the commit succeeded, what followed failed
-                self.current, self.log = (newest, Ledger.read(newest)), self._log_of(newest)
             with self.counters.doing("restore"):
                 self._engine = self.config.restore(
                     self.store, self.manifest, self.ledger.partitions
@@ -590,21 +491,6 @@ class LoopHistory:
             self.counters.restarts += 1
             self._iteration, self.stale = 0, False
             self._enter()
-
-    def _end_doubt(self) -> None:
-        """After a commit whose outcome is unknown: it has taken effect now, or never will.
-
-        Raises:
-            FencedError: another driver has taken the loop over.
-        """
-        if self._in_doubt:
-            try:
-                with self._writes.lock, contextlib.suppress(FullError):  # nor does it have room
-                    self.store.renew_claim(self.loop)
-            except FencedError as error:
-                self._closed_by = error
-                raise
-            self._in_doubt = False
 
     def _close_engine(self) -> None:
         if not isinstance(self._engine, _LazyFork):
@@ -614,7 +500,7 @@ class LoopHistory:
     @property
     def usable(self) -> bool:
         """Whether the engine is there and has the state of the newest version."""
-        ready = self._closed_by is None and not self.stale
+        ready = self.closed_by is None and not self.stale
         return ready and not isinstance(self._engine, _LazyFork)
 
     def on_engine(self, work: Callable[[LoopEngine], _T]) -> _T:
@@ -659,7 +545,7 @@ class LoopHistory:
             self._commit([], self.log, self.ledger)
 
     def _rescaled(self, ledger: Ledger) -> None:
-        self.current, self.stale = (self.manifest, ledger), True
+        self.newest, self.stale = (self.manifest, LoopRecord(ledger, self.log)), True
         self.recover()
 
     def take_snapshot(self) -> None:
@@ -736,7 +622,8 @@ class LoopHistory:
                 except BaseException:
                     store.delete(name)
                     raise
-                current, log = (manifest, Ledger.read(manifest)), self._log_of(manifest, store)
+                ledger, log = self.read_record(manifest, store)
+                current = manifest, ledger
             if not isinstance(engine, _LazyFork) and engine.reads_loop:
                 current = current[0], replace(current[1], exact=False)  # its answer may be another
             main = self.ledger.branch_of or self.loop
@@ -774,7 +661,7 @@ class LoopHistory:
 
         def create() -> LoopEngine:
             with self.lock:
-                if self._closed_by is None and self.manifest.iteration == manifest.iteration:
+                if self.closed_by is None and self.manifest.iteration == manifest.iteration:
                     self.recover()
                     return self.on_engine(lambda engine: engine.fork())
             with open_store(self.config.address, create=False) as store:
@@ -838,7 +725,7 @@ class LoopHistory:
                 except LostError:  # the next command tries to restore this again
                     with contextlib.suppress(RunError, StateError):
                         self.recover()
-            branch._closed_by = InputError(
+            branch.closed_by = InputError(
                 f"{branch.loop!r} was merged into {self.loop!r}: fork again; its result can be read"
             )
 
@@ -853,16 +740,12 @@ class LoopHistory:
             if tidy and self.usable and self.snapshots.worth_taking:
                 with contextlib.suppress(RunError, StateError):
                     self.take_snapshot()
-            if not isinstance(self._closed_by, _Closed):
+            if not isinstance(self.closed_by, ClosedError):
                 try:
                     self.settle()
                 except Exception as error:
                     _log.warning("%s: the newest answer is not in the store: %s", self.loop, error)
                 self._writes.close()
-                self._closed_by = _Closed(f"loop {self.loop!r} was closed; resume it")
+                self.closed_by = ClosedError(f"loop {self.loop!r} was closed; resume it")
                 self._close_engine()
                 self.store.close()
-
-
-class _Closed(InputError):
-    """The loop was closed."""

@@ -63,7 +63,10 @@ class SnapshotLoop(Protocol):
     lock: threading.RLock
     store: Store
     stale: bool
-    log: ChangeLog
+
+    @property
+    def log(self) -> ChangeLog:
+        """The changes since the edges were stored."""
 
     @property
     def engine(self) -> LoopEngine:

@@ -277,8 +277,8 @@ class BranchLoop(ReadableLoop):
         Raises:
             InputError: the branch has no state yet.
         """
-        current = self._history.current
-        ledger = current[1]
+        current = self._history.newest
+        ledger = current[1].ledger
         require_state(self.loop, ledger)
         exact = {"exact": ledger.exact, "merged": self.merged}
         statistics = {**self._history.statistics, **ledger.counts, **exact}

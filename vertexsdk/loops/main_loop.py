@@ -20,7 +20,7 @@ from vertexsdk.errors import InputError, StateInputError, first_line, shorten
 from vertexsdk.graph.changes.changes import COUNTS, Changes
 from vertexsdk.graph.conversions import as_graph
 from vertexsdk.loops._answers import KEEP, Answers
-from vertexsdk.loops._history import LoopHistory
+from vertexsdk.loops._history import LoopHistory, LoopRecord
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops._open_loop import Migrate, open_main_loop, resume_main_loop
 from vertexsdk.loops._turns import WEIGHT, Turns
@@ -651,7 +651,7 @@ class MainLoop(WindowedLoop):
         """
         self._require_state()
         with self._reading:
-            current = self._history.current
+            current = self._history.newest
             if self._newest is None or self._newest.iteration != current[0].iteration:
                 newest = self._read(current)
                 if self._newest is not None:
@@ -668,10 +668,10 @@ class MainLoop(WindowedLoop):
             RunError: there was no state yet, and its iterations failed.
         """
         self._require_state()
-        return self._read(self._history.current)
+        return self._read(self._history.newest)
 
-    def _read(self, current: tuple[Manifest, Ledger]) -> Result:
-        manifest, ledger = current
+    def _read(self, current: tuple[Manifest, LoopRecord]) -> Result:
+        manifest, (ledger, _) = current
         require_state(self.loop, ledger)
         statistics = {**manifest.statistics, "exact": ledger.exact}
         del statistics["main"]

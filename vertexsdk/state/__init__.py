@@ -49,6 +49,7 @@ __all__ = [
     "store",
     "stored_columns",
     "stored_pickles",
+    "version_history",
     "version_writer",
     "write_behind",
 ]

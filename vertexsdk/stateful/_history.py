@@ -1,34 +1,36 @@
 """The versions of a stateful class in a store: snapshots of its tables, and the calls since then.
 
-A block of calls is one version: it is durable before it runs, and so before it is answered. Small
-blocks are segments of group "tail"; many of them are written again as one of group "", which
-replaces them. A snapshot has a topology segment, which cuts the log: its columns are empty, and its
-meta names the tables.
-
-A commit that fails may have taken effect. `recover` finds out before anything else is done.
+A block of calls is one version: it is durable before it runs, and so before it is answered. A
+snapshot has a topology segment, which cuts the log: its columns are empty, and its meta names the
+tables.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from vertexsdk.engine.keyed.calls import Calls
 from vertexsdk.errors import InputError
 from vertexsdk.program.keyed import KeyedProgram
-from vertexsdk.state import EncodedSegment, Manifest, SegmentRef, StateError, Store
+from vertexsdk.state import EncodedSegment, Manifest, SegmentRef, Store
 from vertexsdk.state.stored_columns import accepted_values
+from vertexsdk.state.version_history import VersionHistory, next_block
 
 KEYED = "keyed"  # the entry of a version's statistics by which it is of a stateful class
-_BATCHES = 64  # small blocks that are joined
-_ROWS = 1 << 14  # calls from which a block, or the small ones together, are not small
-_PRUNE = 64  # versions between deletions of old ones
 
 
-class CallHistory:
+class CallRecord(NamedTuple):
+    """What goes with a version."""
+
+    calls: int = 0  # in the log and in the snapshot, since the loop began
+    snapshot: int = 0  # of these, in the snapshot
+    tail: tuple[Calls, ...] = ()  # the small blocks of the log that are not joined yet
+
+
+class CallHistory(VersionHistory[CallRecord]):
     """The newest version of a loop, and the calls in its log.
 
     Args:
@@ -36,50 +38,34 @@ class CallHistory:
         loop: its name.
         program: what runs.
         manifest: of the newest version; None for a new loop.
-
-    Attributes:
-        calls: those in the log and in the snapshot, since the loop began.
-        snapshot: those in the snapshot.
-        in_doubt: a commit failed, and may have taken effect.
     """
 
     def __init__(
         self, store: Store, loop: str, program: KeyedProgram, manifest: Manifest | None
     ) -> None:
-        self.store, self.loop, self.program = store, loop, program
-        self.in_doubt = False
-        self._commits = 0
-        self._tail: list[Calls] = []
-        self.calls = self.snapshot = 0
-        self.manifest: Manifest
+        super().__init__(store, loop, None, retain=1)
+        self.program = program
         if manifest is None:
-            self._commit([], [], iteration=0, parent=None)
+            schema = program.schema()
+            named = {spec.key for spec in program.tables.values()} == {"str"}
+            self._commit(
+                CallRecord(), [], [], schema=schema, program=program.name, partitions=1,
+                ids="str" if named else "int",
+            )  # fmt: skip
         else:
-            self._use(manifest)
+            self.newest = manifest, self.read_record(manifest)
 
-    def _use(self, manifest: Manifest) -> None:
-        """Continue from a version in the store."""
+    @property
+    def record(self) -> CallRecord:
+        """Of the newest version."""
+        return self.newest[1]
+
+    def read_record(self, manifest: Manifest) -> CallRecord:
+        """Return how many calls a version in the store has, and the tail of its log."""
         counts = counts_of(manifest)
         assert counts is not None
-        self.manifest, self.calls, self.snapshot = manifest, counts["calls"], counts["snapshot"]
-        self._tail = [self._read(ref) for ref in self._refs() if ref.group == "tail"]
-
-    def recover(self) -> None:
-        """Find out whether a commit that failed took effect.
-
-        Raises:
-            FencedError: another driver has the loop.
-            StateError: the store cannot be read.
-        """
-        if not self.in_doubt:
-            return
-        self.store.renew_claim(self.loop)
-        newest = self.store.head(self.loop)
-        if newest is None:
-            self._commit([], [], iteration=0, parent=None)
-        else:
-            self._use(newest)
-        self.in_doubt = False
+        tail = tuple(self._read(ref) for ref in self._refs(manifest) if ref.group == "tail")
+        return CallRecord(**counts, tail=tail)
 
     def append(self, calls: Calls) -> None:
         """Make calls durable.
@@ -87,23 +73,16 @@ class CallHistory:
         Raises:
             StateError: the store failed; they may be in the log or not.
         """
-        waiting = [*self._tail, calls]
-        small = len(waiting) < _BATCHES and sum(map(len, waiting)) < _ROWS
-        block = calls if small else Calls.join(waiting)
+        record = self.record
+        block, group, tail = next_block(record.tail, calls, Calls.join)
         unwritten: list[EncodedSegment] = []
         ref = self.store.put_segment(
             self.loop, 0, self.manifest.iteration + 1, "changes", block.columns(),
             {"methods": self._methods(), "calls": len(block)},
-            group="tail" if small else "", defer=unwritten.append,
+            group=group, defer=unwritten.append,
         )  # fmt: skip
-        before = self.calls
-        self.calls += len(calls)
-        try:
-            self._commit([ref], unwritten, self.manifest.iteration + 1, self.manifest)
-        except BaseException:
-            self.calls = before
-            raise
-        self._tail = waiting if small else []
+        record = record._replace(calls=record.calls + len(calls), tail=tail)
+        self._commit(record, [ref], unwritten)
 
     def cut(self, segments: Sequence[SegmentRef], partitions: int) -> None:
         """Commit a snapshot that has all calls so far.
@@ -117,49 +96,19 @@ class CallHistory:
             self.loop, 0, self.manifest.iteration + 1, "topology", {"id": np.empty(0, np.int64)},
             {KEYED: self.program.name}, defer=unwritten.append,
         )  # fmt: skip
-        before, self.snapshot = self.snapshot, self.calls
-        try:
-            self._commit(
-                [log_start, *segments], unwritten, self.manifest.iteration + 1, self.manifest,
-                partitions,
-            )  # fmt: skip
-        except BaseException:
-            self.snapshot = before
-            raise
-        self._tail = []
+        record = CallRecord(self.record.calls, self.record.calls)
+        self._commit(record, [log_start, *segments], unwritten, partitions=partitions)
 
     def _commit(
         self,
+        record: CallRecord,
         segments: Sequence[SegmentRef],
         unwritten: Sequence[EncodedSegment],
-        iteration: int,
-        parent: Manifest | None,
-        partitions: int | None = None,
+        **fields: Any,
     ) -> None:
-        self.in_doubt = True
-        program = self.program
-        schema = program.schema()
-        named = {spec.key for spec in program.tables.values()} == {"str"}
-        self.manifest = self.store.commit(
-            self.loop,
-            iteration=iteration,
-            segments=segments,
-            parent=parent,
-            put=unwritten,
-            schema=schema,
-            program=program.name,
-            ids="str" if named else "int",
-            partitions=partitions or (None if parent else 1),
-            statistics={
-                "result": next(iter(schema)),
-                KEYED: {"calls": self.calls, "snapshot": self.snapshot},
-            },
-        )
-        self.in_doubt = False
-        self._commits += 1
-        if self._commits % _PRUNE == 0:
-            with suppress(StateError):  # the next time, then
-                self.store.prune(self.loop)
+        counts = {"calls": record.calls, "snapshot": record.snapshot}
+        statistics = {"result": next(iter(self.program.schema())), KEYED: counts}
+        self.commit(record, segments, put=unwritten, statistics=statistics, **fields)
 
     def state(self) -> list[SegmentRef]:
         """Return the segments of the snapshot."""
@@ -172,8 +121,8 @@ class CallHistory:
         Args:
             until: leave out those after so many since the loop began; None for all.
         """
-        left = (self.calls if until is None else until) - self.snapshot
-        for ref in self._refs():
+        left = (self.record.calls if until is None else until) - self.record.snapshot
+        for ref in self._refs(self.manifest):
             block = self._read(ref)
             if left < len(block):
                 block = block.first(left)
@@ -181,8 +130,8 @@ class CallHistory:
             if len(block):
                 yield block
 
-    def _refs(self) -> list[SegmentRef]:
-        return [ref for ref in self.store.segments(self.manifest) if ref.kind == "changes"]
+    def _refs(self, manifest: Manifest) -> list[SegmentRef]:
+        return [ref for ref in self.store.segments(manifest) if ref.kind == "changes"]
 
     def _methods(self) -> list[str]:
         """Return the methods with their parameters, by whose places the log names them."""

@@ -24,8 +24,9 @@ from vertexsdk.errors import CallError, InputError, LostError, RunError, StateEr
 from vertexsdk.loops.arguments import check_partitions
 from vertexsdk.loops.loop_store import open_loop_store
 from vertexsdk.loops.snapshot_policy import SnapshotEvery, SnapshotPolicy
-from vertexsdk.state import FencedError, Manifest, Store
+from vertexsdk.state import Manifest, Store
 from vertexsdk.state.address import Address, address_or_default
+from vertexsdk.state.version_history import ClosedError
 from vertexsdk.stateful._analysis import program_of
 from vertexsdk.stateful._columns import BLOCK, blocks_of
 from vertexsdk.stateful._history import CallHistory, counts_of
@@ -261,7 +262,6 @@ class StatefulLoop:
         self._waiting: deque[tuple[int, Sequence[Any], Future[Any]]] = deque()
         self._thread: threading.Thread | None = None
         self._work = threading.Semaphore(0)
-        self._closed_by: Exception | None = None
         self._engine: KeyedEngine | None = None
         self._applied, self._whole = 0, True
         self._snapshot_at = time.monotonic()
@@ -324,7 +324,7 @@ class StatefulLoop:
         self.close()
 
     def __repr__(self) -> str:
-        state = "" if self._closed_by is None else ", closed"
+        state = "" if self._history.closed_by is None else ", closed"
         return f"<StatefulLoop {self.loop!r}, {self.partitions} partitions{state}>"
 
     def lookup(self, keys: Any, element: str | None = None) -> dict[Any, dict[str, Any]]:
@@ -356,10 +356,10 @@ class StatefulLoop:
         """Return the loop's version, and how many calls have changed state, of them since the
         snapshot.
         """
-        history = self._history
+        manifest, record = self._history.newest
         return {
-            "loop": self.loop, "version": history.manifest.iteration, "calls": history.calls,
-            "calls_since_snapshot": history.calls - history.snapshot,
+            "loop": self.loop, "version": manifest.iteration, "calls": record.calls,
+            "calls_since_snapshot": record.calls - record.snapshot,
         }  # fmt: skip
 
     def snapshot(self) -> None:
@@ -375,22 +375,22 @@ class StatefulLoop:
     def close(self) -> None:
         """Take a snapshot if there are calls since the last one, and end; may be called twice."""
         with self._lock:
-            if isinstance(self._closed_by, _Closed):
+            if isinstance(self._history.closed_by, ClosedError):
                 return
-            usable = self._closed_by is None
+            usable = self._history.closed_by is None
             try:
                 if usable:
                     self._drain()
                     self._recover()
-                    if self._history.calls > self._history.snapshot:
+                    if self._history.record.calls > self._history.record.snapshot:
                         self._write_snapshot()
             except (RunError, StateError) as error:
                 _log.warning("%s: no snapshot at the end: %s", self.loop, error)
             finally:
-                self._end(_Closed(f"loop {self.loop!r} was closed; resume it"))
+                self._end(ClosedError(f"loop {self.loop!r} was closed; resume it"))
 
     def _end(self, reason: Exception) -> None:
-        self._closed_by = reason
+        self._history.closed_by = reason
         self._work.release()
         while self._waiting:
             with suppress(InvalidStateError):  # cancelled by its caller
@@ -405,9 +405,9 @@ class StatefulLoop:
         self._require_open()
         future: Future[Any] = Future()
         self._waiting.append((method, values, future))
-        if self._closed_by is not None:  # meanwhile, perhaps after all that waited was told
+        if self._history.closed_by is not None:  # meanwhile, perhaps after all that waited was told
             with suppress(InvalidStateError):
-                future.set_exception(self._closed_by)
+                future.set_exception(self._history.closed_by)
         return future
 
     def _wake(self) -> None:
@@ -422,7 +422,7 @@ class StatefulLoop:
         self._work.release()
 
     def _serve(self) -> None:
-        while self._closed_by is None:
+        while self._history.closed_by is None:
             self._work.acquire()
             with suppress(Exception):  # futures have it
                 self._drain()
@@ -457,8 +457,8 @@ class StatefulLoop:
             return self._execute(calls)
 
     def _require_open(self) -> None:
-        if self._closed_by is not None:
-            raise self._closed_by
+        if self._history.closed_by is not None:
+            raise self._history.closed_by
 
     def _execute(self, calls: Calls) -> tuple[list[Any], dict[int, CallError]]:
         """Make a block durable, run it, and return its answers, and the errors of calls by number.
@@ -469,16 +469,12 @@ class StatefulLoop:
         self._recover()
         writers = calls.writers(self.program)
         if len(writers):
-            try:
-                self._history.append(writers)
-            except FencedError as error:
-                self._closed_by = error
-                raise
+            self._history.append(writers)
         for attempt in range(_TRIES):
             engine, self._engine = self._engine, None  # until it has answered
             try:
                 if engine is None:
-                    engine = self._restored(self._history.calls - len(writers))
+                    engine = self._restored(self._history.record.calls - len(writers))
                 answers, failures = engine.run(calls)
             except BaseException as error:
                 if engine is not None:
@@ -487,7 +483,7 @@ class StatefulLoop:
                     raise
                 _log.warning("%s: %s; starting again from the store", self.loop, error)
                 continue
-            self._engine, self._applied = engine, self._history.calls
+            self._engine, self._applied = engine, self._history.record.calls
             break
         if self._is_due():
             try:
@@ -497,7 +493,7 @@ class StatefulLoop:
         return answers, {number: failure.error() for number, failure in failures.items()}
 
     def _is_due(self) -> bool:
-        logged = self._history.calls - self._history.snapshot
+        logged = self._history.record.calls - self._history.record.snapshot
         if not logged:
             return False
         if self._policy.seconds is not None:
@@ -514,11 +510,7 @@ class StatefulLoop:
             self._engine.close()
             self._engine = None
             raise
-        try:
-            self._history.cut(refs, self.partitions)
-        except FencedError as error:
-            self._closed_by = error
-            raise
+        self._history.cut(refs, self.partitions)
         self._whole, self._snapshot_at = False, time.monotonic()
         self._store.show(self.loop)
 
@@ -529,12 +521,10 @@ class StatefulLoop:
             RunError, StateError: not yet; nothing was done.
         """
         self._require_open()
-        try:
-            self._history.recover()
-        except FencedError as error:
-            self._closed_by = error
-            raise
-        if self._engine is None or self._applied != self._history.calls:
+        if self._history.stale:
+            self._history.refresh()
+            self._history.stale = False
+        if self._engine is None or self._applied != self._history.record.calls:
             self._restore()
 
     def _restore(self) -> None:
@@ -542,11 +532,12 @@ class StatefulLoop:
             self._engine.close()
             self._engine = None
         self._engine = self._restored(None)
-        self._applied = self._history.calls
+        self._applied = self._history.record.calls
 
     def _restored(self, until: int | None) -> KeyedEngine:
         """Return an engine with the state after so many calls; None for all."""
         self._whole = True
+        self._history.refresh()  # another process may have compacted it
         engine = KeyedEngine(
             self.program, self._transport, self.partitions, self._store.backend.address, self.loop,
             self._history.state(),
@@ -558,7 +549,3 @@ class StatefulLoop:
             engine.close()
             raise
         return engine
-
-
-class _Closed(InputError):
-    """The loop was closed."""
