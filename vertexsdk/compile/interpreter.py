@@ -36,7 +36,7 @@ from vertexsdk.compile.plan import Plan
 from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.errors import ProgramError, RunError, VertexError
 from vertexsdk.graph.edge_attributes import attribute_types, records
-from vertexsdk.graph.id_codec import IdCodec
+from vertexsdk.graph.id_codec import IdCodec, Namer
 from vertexsdk.graph.target_rows import TargetRows
 from vertexsdk.program.algebra import Algebra, VertexId
 from vertexsdk.program.program import ClassSpec, constant_of
@@ -521,7 +521,7 @@ class _Rows:
 
 
 def holder_of(
-    algebra: Algebra, combine: Callable[[Any, Any], Any], value: Any, names: IdCodec | None
+    algebra: Algebra, combine: Callable[[Any, Any], Any], value: Any, names: Namer | None
 ) -> Aggregator:
     """Return an aggregator as methods see it, which is by names where ids are strings."""
     if names is None or algebra.type is not VertexId:

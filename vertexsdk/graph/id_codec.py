@@ -93,6 +93,16 @@ class NamedCodes(Protocol):
         """Return the code of a string, -1 where it has none."""
 
 
+class Namer(Protocol):
+    """How string ids stand for what an engine calls its vertices."""
+
+    def decode(self, code: Any) -> Any:
+        """Return the string that a method sees."""
+
+    def encode(self, name: Any) -> Any:
+        """Return what the engine calls it."""
+
+
 class IdCodec:
     """The strings of a graph by their codes, seen from an interpreted method."""
 

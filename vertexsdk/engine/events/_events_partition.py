@@ -31,10 +31,11 @@ from vertexsdk.engine.events._event_changes import (
     row_of,
     value_at,
 )
-from vertexsdk.engine.events._node import EventCursor, Letter, Namer, Node, checked, default_state
+from vertexsdk.engine.events._node import EventCursor, Letter, Node, checked, default_state
 from vertexsdk.engine.events._records import Records
 from vertexsdk.errors import LostError, VertexError
 from vertexsdk.graph.changes.changes import ADD, REMOVE
+from vertexsdk.graph.id_codec import Namer
 from vertexsdk.graph.topology import Topology
 from vertexsdk.program.algebra import VertexId
 from vertexsdk.program.fields import StateField

@@ -4,29 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from vertexsdk.compile.interpreter import random_key, random_unit
 from vertexsdk.errors import ProgramError, RunError, excerpt
-from vertexsdk.graph.id_codec import BOTTOM, TOP
+from vertexsdk.graph.id_codec import BOTTOM, TOP, Namer
 from vertexsdk.program.algebra import INT_MAX, INT_MIN, VertexId
 from vertexsdk.program.fields import StateField
 from vertexsdk.program.program import ClassSpec
 from vertexsdk.program.vertex import Target
 
 Letter = tuple[Any, Any, Any, Any]  # source, kind, value, edge value
-
-
-class Namer(Protocol):
-    """How string ids stand for what an engine calls its vertices."""
-
-    def decode(self, code: Any) -> str:
-        """The string which a method sees."""
-
-    def encode(self, name: Any) -> Any:
-        """What the engine calls it."""
 
 
 class Strings:
