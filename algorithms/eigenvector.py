@@ -30,7 +30,7 @@ class EigenvectorCentrality(Vertex):
     """
 
     epsilon: float = param(1e-9)
-    rounds: int = param(10_000)
+    rounds: int = param(1_000)
     weight: str | None = param(None)  # "value"; None: all edges alike
     score: float = state(0.0)
     raw: float = state(0.0)  # before division by the length, which all vertices know next time

@@ -26,7 +26,7 @@ class HubsAndAuthorities(Vertex):
     """
 
     epsilon: float = param(1e-10)
-    rounds: int = param(10_000)
+    rounds: int = param(1_000)
     weight: str | None = param(None)  # "value"; None: all edges alike
     hub: float = state(0.0)
     authority: float = state(0.0)
