@@ -256,7 +256,7 @@ LOOP_MUTANTS: dict[str, list[Patch]] = {
     "offsets are not committed": _around(
         LoopHistory, "_commit", _changed(offsets=lambda offsets: None)
     ),
-    "a repeated batch is taken again": [(main_loop, "_repeats", lambda *args: False)],
+    "a repeated batch is taken again": [(VersionHistory, "repeats", lambda *args: False)],
     "a snapshot lacks a partition": _around(
         LoopHistory, "_commit", _changed(segments=_less_topology)
     ),

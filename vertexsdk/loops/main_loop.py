@@ -367,7 +367,7 @@ class MainLoop(WindowedLoop):
             return dict.fromkeys(COUNTS, 0)
         with history.config.turns.ingest(), history.lock, history.counters.doing("ingest"):
             history.recover()
-            if source is not None and _repeats(history.manifest.offsets, source, offset):
+            if source is not None and history.repeats(source, offset):
                 history.execute(repeated=len(batch))
                 return {**dict.fromkeys(COUNTS, 0), "repeated": len(batch)}
             offsets = {} if source is None else {source: offset}
@@ -852,15 +852,6 @@ def _warn_of_failure(name: str, stored: Future[object]) -> None:
     error = stored.exception()
     if error is not None:
         _log.warning("%s: the answer is not in the store: %s", name, first_line(error))
-
-
-def _repeats(offsets: Mapping[str, Any], source: str, offset: Any) -> bool:
-    if source not in offsets:
-        return False
-    before = offsets[source]
-    if isinstance(offset, int) and isinstance(before, int):
-        return offset <= before
-    return bool(offset == before)
 
 
 def _absent(batch: Changes, number: int, undirected: bool) -> str:

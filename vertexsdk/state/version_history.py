@@ -162,6 +162,20 @@ class VersionHistory(ABC, Generic[R]):
             self._unwritten = _Unwritten(manifest, refs, put, before, self.write_behind(write))
         self.newest = manifest, record
 
+    def repeats(self, source: str, offset: Any) -> bool:
+        """Return whether the newest version has what a source gave up to an offset.
+
+        Args:
+            source: its name.
+            offset: an int that grows, or any JSON value.
+        """
+        if source not in self.manifest.offsets:
+            return False
+        before = self.manifest.offsets[source]
+        if isinstance(offset, int) and isinstance(before, int):
+            return offset <= before
+        return bool(offset == before)
+
     def _write_version(self, publish: Callable[[], Manifest]) -> Manifest:
         """Store a version; after a number of these, delete old ones."""
         manifest = publish()

@@ -67,13 +67,16 @@ class CallHistory(VersionHistory[CallRecord]):
         tail = tuple(self._read(ref) for ref in self._refs(manifest) if ref.group == "tail")
         return CallRecord(**counts, tail=tail)
 
-    def append(self, calls: Calls) -> None:
-        """Make calls durable.
+    def append(self, calls: Calls, offsets: Mapping[str, Any] | None = None) -> None:
+        """Make calls durable, perhaps none, and the offsets of their source.
 
         Raises:
             StateError: the store failed; they may be in the log or not.
         """
         record = self.record
+        if not len(calls):
+            self._commit(record, [], [], offsets=offsets)
+            return
         block, group, tail = next_block(record.tail, calls, Calls.join)
         unwritten: list[EncodedSegment] = []
         ref = self.store.put_segment(
@@ -82,7 +85,7 @@ class CallHistory(VersionHistory[CallRecord]):
             group=group, defer=unwritten.append,
         )  # fmt: skip
         record = record._replace(calls=record.calls + len(calls), tail=tail)
-        self._commit(record, [ref], unwritten)
+        self._commit(record, [ref], unwritten, offsets=offsets)
 
     def cut(self, segments: Sequence[SegmentRef], partitions: int) -> None:
         """Commit a snapshot that has all calls so far.

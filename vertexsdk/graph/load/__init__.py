@@ -1,3 +1,3 @@
 """Edges from files, DataFrames and other libraries' graphs to resident topologies."""
 
-__all__ = ["arrow", "build_topology", "paths", "tables", "transpose"]
+__all__ = ["arrow", "build_topology", "followed_files", "paths", "tables", "transpose"]

@@ -1,3 +1,3 @@
-"""Streams of changes into a main loop: files that may grow, and streaming DataFrames."""
+"""Streams into a loop: files that may grow, and streaming DataFrames."""
 
-__all__ = ["file_stream", "intake"]
+__all__ = ["dataframe_stream", "file_stream", "intake"]

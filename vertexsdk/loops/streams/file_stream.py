@@ -1,4 +1,4 @@
-"""Ingests change files into a main loop, and starts streams of either kind.
+"""Files into a loop, read ahead; and streams of either kind into a main loop.
 
 The source's offset is committed with each batch, so a stream that is started again, by any process,
 continues after the last batch: no change is lost or applied twice.
@@ -11,48 +11,57 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
 from queue import Empty, Queue
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from vertexsdk.errors import InputError
-from vertexsdk.graph.changes.batch import ChangeBatch
 from vertexsdk.graph.changes.change_files import ChangeFiles
 from vertexsdk.graph.changes.line import LineFormat
-from vertexsdk.loops.streams.intake import ChangeSink, Stream, StreamIntake, StreamProgress
+from vertexsdk.graph.load.followed_files import FollowedFiles
+from vertexsdk.loops.streams.intake import (
+    ChangeSink,
+    Intake,
+    Stream,
+    StreamIntake,
+    StreamProgress,
+)
 
+B = TypeVar("B", bound=Sized)
+_LOOK_SECONDS = 0.01  # between looks at how far a stream is
 _SIGNAL_SECONDS = 0.5  # Python handles a signal that came just before a wait when the wait ends
 
 
-class ReadAhead:
+class ReadAhead(Generic[B]):
     """The batches of a source in order, read by a background thread.
 
-    Args:
-        source: iterated over once.
-        limit: number of batches that may be read ahead.
+        Args:
+            source: iterated over once.
+            limit: number of batches that may be read ahead.
 
-    Attributes:
-        received: number of changes read so far.
+        Attributes:
+            received: number of changes read so far.
 
-    Raises:
-        Exception: from iteration, what the source raised, after the batches before it.
+        Raises:
+            Exception: from iteration, what the source raised, after the batches before it.
 
-    Example:
-        >>> import tempfile
-        >>> from vertexsdk.graph.changes.line import LineFormat
-        >>> with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-        ...     count = file.write("+ 1 2\\n- 1 2\\n")
-        ...     file.flush()
-        ...     with ReadAhead(ChangeFiles([file.name], LineFormat(integers=True))) as batches:
-        ...         [len(batch) for batch in batches]
-        [2]
+        Example:
+            >>> import tempfile
+            >>> from vertexsdk.graph.changes.line import LineFormat
+    from vertexsdk.graph.load.followed_files import FollowedFiles
+            >>> with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+            ...     count = file.write("+ 1 2\\n- 1 2\\n")
+            ...     file.flush()
+            ...     with ReadAhead(ChangeFiles([file.name], LineFormat(integers=True))) as batches:
+            ...         [len(batch) for batch in batches]
+            [2]
     """
 
-    def __init__(self, source: ChangeFiles, *, limit: int = 16) -> None:
+    def __init__(self, source: FollowedFiles[B], *, limit: int = 16) -> None:
         self.source = source
         self.received = 0
-        self._waiting: Queue[ChangeBatch | None] = Queue(limit)
+        self._waiting: Queue[B | None] = Queue(limit)
         self._error: BaseException | None = None
         self._closed = False
         self._thread = threading.Thread(target=self._read, name="vertexsdk-read-ahead", daemon=True)
@@ -70,7 +79,7 @@ class ReadAhead:
         finally:
             self._waiting.put(None)
 
-    def __iter__(self) -> Iterator[ChangeBatch]:
+    def __iter__(self) -> Iterator[B]:
         while True:
             try:
                 batch = self._waiting.get(timeout=_SIGNAL_SECONDS)
@@ -90,7 +99,7 @@ class ReadAhead:
             with suppress(Empty):
                 self._waiting.get(timeout=0.01)
 
-    def __enter__(self) -> ReadAhead:
+    def __enter__(self) -> ReadAhead[B]:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -98,7 +107,7 @@ class ReadAhead:
 
 
 class FileStream(Stream):
-    """Ingests change files.
+    """Takes in files.
 
     Args:
         intake: passes batches to the loop.
@@ -106,7 +115,7 @@ class FileStream(Stream):
         limit: of batches that are read ahead.
     """
 
-    def __init__(self, intake: StreamIntake, source: ChangeFiles, limit: int = 16) -> None:
+    def __init__(self, intake: Intake[B], source: FollowedFiles[B], limit: int = 16) -> None:
         super().__init__(intake)
         self._source, self._batches = source, ReadAhead(source, limit=limit)
         self._thread = threading.Thread(target=self._flow, name="vertexsdk-stream", daemon=True)
@@ -132,6 +141,13 @@ class FileStream(Stream):
         self._source.stop()
         self._thread.join()
 
+    def _catch_up(self) -> None:
+        looks = self._source.looks + 2  # one may be under way
+        while self.isActive and self._source.looks < looks:
+            self._ended.wait(_LOOK_SECONDS)
+        while self.isActive and self.intake.committed < self._batches.received:
+            self._ended.wait(_LOOK_SECONDS)
+
 
 def start_stream(main: ChangeSink, stream: Any, options: Mapping[str, Any]) -> Stream:
     """Start a stream into a main loop; the arguments are those of `MainLoop.start`.
@@ -147,7 +163,7 @@ def start_stream(main: ChangeSink, stream: Any, options: Mapping[str, Any]) -> S
     intake = StreamIntake(main)
     options = {name: value for name, value in options.items() if value is not None}
     if isinstance(stream, (str, os.PathLike, Sequence)):
-        _refuse_others(options, {"follow", "idle", "time_column"}, "streaming DataFrames")
+        refuse_others(options, {"follow", "idle", "time_column"}, "streaming DataFrames")
         time_field = options.pop("time_column", 0)
         if not isinstance(time_field, int) or time_field < 0:
             raise InputError(f"time_column is {time_field!r}; it must be a field's number, from 1")
@@ -158,14 +174,23 @@ def start_stream(main: ChangeSink, stream: Any, options: Mapping[str, Any]) -> S
             **{"follow": True, **options},
         )  # fmt: skip
         return FileStream(intake, source)
-    from vertexsdk.loops.streams._dataframe_stream import DataFrameStream
+    from vertexsdk.loops.streams.dataframe_stream import ChangeFrames, DataFrameStream
 
     for_frames = {"checkpointLocation", "deltas", "time_column", "trigger"}
-    _refuse_others(options, for_frames, "change files")
-    return DataFrameStream(intake, stream, LineFormat(main.integers, main.value), **options)
+    refuse_others(options, for_frames, "change files")
+    read = ChangeFrames(
+        stream, LineFormat(main.integers, main.value), options.pop("deltas", None),
+        options.pop("time_column", None),
+    )  # fmt: skip
+    return DataFrameStream(intake, stream, read, **options)
 
 
-def _refuse_others(options: Mapping[str, Any], known: set[str], kind: str) -> None:
+def refuse_others(options: Mapping[str, Any], known: set[str], kind: str) -> None:
+    """Refuse options that are for another kind of stream.
+
+    Raises:
+        InputError: there is one; the message names it.
+    """
     for name in options:
         if name not in known:
             raise InputError(f"{name} is only for {kind}: leave it out")

@@ -1,7 +1,7 @@
-"""A stream into a main loop, from any source: its batches are checked and counted on their way.
+"""A stream into a loop, from any source: its batches are checked and counted on their way.
 
-Bad lines are skipped, and changes whose time runs backwards are applied. Both are counted, the
-first few are logged, and a strict loop refuses a batch with one of them.
+Bad lines are skipped and counted, and the first few are logged. Changes whose time runs backwards
+are applied, counted and logged too; a strict main loop refuses a batch with one of either.
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ import logging
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from vertexsdk.errors import InputError, RunError, VertexError, first_line
 from vertexsdk.graph.changes.batch import ChangeBatch
 from vertexsdk.loops._counters import Rate
 
 _log = logging.getLogger("vertexsdk")
-_SHOWN = 3  # of bad lines and of late changes; all are counted
+_SHOWN = 3  # of each kind of what is logged; all are counted
+B = TypeVar("B")
 
 
 class ChangeSink(Protocol):
@@ -59,7 +60,7 @@ class StreamProgress:
 
     Attributes:
         received: changes read from the source.
-        taken_in: changes that the main loop has committed.
+        taken_in: changes that the loop has committed.
         behind: changes read and not committed yet.
         behind_bytes: bytes of the source which are not read yet.
         changes_per_second: committed, over the last ten seconds.
@@ -88,59 +89,41 @@ class StreamProgress:
         return f"{self.taken_in:,} changes · {self.changes_per_second:,.0f}/s · {behind}"
 
 
-class StreamIntake:
-    """Passes batches to a main loop.
-
-    Args:
-        main: the loop.
+class Intake(ABC, Generic[B]):
+    """Passes batches to a loop, and counts them.
 
     Attributes:
-        committed, batches, bad, late: see `StreamProgress`; `committed` is its `taken_in`.
+        unit: what batches consist of.
+        committed, batches, bad, late: of `StreamProgress`; `committed` is its `taken_in`.
     """
 
-    def __init__(self, main: ChangeSink) -> None:
-        self.main = main
+    unit = "changes"
+
+    def __init__(self) -> None:
         self.committed = self.batches = self.bad = self.late = 0
         self._began = time.monotonic()
         self._rate = Rate()
 
-    def take(self, batch: ChangeBatch) -> Mapping[str, int]:
-        """Have the loop ingest a batch, all of it or nothing.
+    @property
+    @abstractmethod
+    def offsets(self) -> Mapping[str, Any]:
+        """The offset of each source that the loop has committed last."""
 
-        Returns:
-            What `MainLoop.ingest` returns.
+    @abstractmethod
+    def take(self, batch: B) -> object:
+        """Have the loop commit a batch, all of it or nothing."""
 
-        Raises:
-            InputError: as `MainLoop.ingest`; or, with a strict loop, a bad line or a late change.
-        """
-        self._check(batch)
-        counts = self.main.ingest(
-            batch.changes, source=batch.source, offset=batch.offset, bad=len(batch.bad)
-        )
-        self.committed += len(batch)
+    def _count(self, size: int) -> None:
+        """Count a batch that is committed."""
+        self.committed += size
         self.batches += 1
-        self._rate.add(len(batch))
-        return counts
-
-    def _check(self, batch: ChangeBatch) -> None:
-        late = [f"{self._place(batch, k)}: its time is before that of an earlier change"
-                for k in batch.late[:_SHOWN].tolist()]  # fmt: skip
-        if self.main.windowed:
-            late = []
-        bad_lines = [str(line) for line in batch.bad.first[:_SHOWN]]
-        if self.main.strict and (bad_lines or late):
-            raise InputError((bad_lines or late)[0])
-        for text in bad_lines[: max(_SHOWN - self.bad, 0)]:
-            _log.warning("%s; skipped", text)
-        for text in late[: max(_SHOWN - self.late, 0)]:
-            _log.warning("%s; applied all the same", text)
-        self.bad += len(batch.bad)
-        self.late += len(batch.late)
+        self._rate.add(size)
 
     @staticmethod
-    def _place(batch: ChangeBatch, number: int) -> str:
-        places = batch.changes.places
-        return places[number] if len(places) else f"change {number + 1} of the batch"
+    def _log(texts: Sequence[str], before: int, what: str) -> None:
+        """Log the first few of a kind, of which there were so many before."""
+        for text in texts[: max(_SHOWN - before, 0)]:
+            _log.warning("%s; %s", text, what)
 
     def progress(self, received: int, behind_bytes: int, running: bool) -> StreamProgress:
         """Return how far the stream is.
@@ -164,8 +147,60 @@ class StreamIntake:
         )
 
 
+class StreamIntake(Intake[ChangeBatch]):
+    """Passes batches to a main loop.
+
+    Args:
+        main: the loop.
+    """
+
+    def __init__(self, main: ChangeSink) -> None:
+        super().__init__()
+        self.main = main
+
+    @property
+    def offsets(self) -> Mapping[str, Any]:
+        """The offset of each source that the loop has committed last."""
+        return self.main.offsets
+
+    def take(self, batch: ChangeBatch) -> Mapping[str, int]:
+        """Have the loop ingest a batch, all of it or nothing.
+
+        Returns:
+            What `MainLoop.ingest` returns.
+
+        Raises:
+            InputError: as `MainLoop.ingest`; or, with a strict loop, a bad line or a late change.
+        """
+        self._check(batch)
+        counts = self.main.ingest(
+            batch.changes, source=batch.source, offset=batch.offset, bad=len(batch.bad)
+        )
+        self._count(len(batch))
+        return counts
+
+    def _check(self, batch: ChangeBatch) -> None:
+        late = [f"{self._place(batch, k)}: its time is before that of an earlier change"
+                for k in batch.late[:_SHOWN].tolist()]  # fmt: skip
+        if self.main.windowed:
+            late = []
+        bad_lines = [str(line) for line in batch.bad.first[:_SHOWN]]
+        if self.main.strict and (bad_lines or late):
+            raise InputError((bad_lines or late)[0])
+        self._log(bad_lines, self.bad, "skipped")
+        self._log(late, self.late, "applied all the same")
+        self.bad += len(batch.bad)
+        self.late += len(batch.late)
+
+    @staticmethod
+    def _place(batch: ChangeBatch, number: int) -> str:
+        places = batch.changes.places
+        return places[number] if len(places) else f"change {number + 1} of the batch"
+
+
 class Stream(ABC):
-    """A stream into a main loop, as `MainLoop.start` returns it; a context manager that stops it.
+    """A stream into a loop, as `MainLoop.start` and `flow.METHOD.start` of a `StatefulLoop` return
+    it; a context manager that stops it.
 
     The names are those of Spark's `StreamingQuery`.
 
@@ -179,7 +214,7 @@ class Stream(ABC):
         >>> stream.stop()  # doctest: +SKIP
     """
 
-    def __init__(self, intake: StreamIntake) -> None:
+    def __init__(self, intake: Intake[Any]) -> None:
         self.intake = intake
         self._error: VertexError | None = None
         self._ended = threading.Event()
@@ -201,6 +236,20 @@ class Stream(ABC):
     @abstractmethod
     def stop(self) -> None:
         """End the stream; return when its last batch is committed."""
+
+    def processAllAvailable(self) -> None:
+        """Wait until everything that the source has now is committed, or the stream has ended.
+
+        Raises:
+            VertexError: the error that ended it.
+        """
+        self._catch_up()
+        if self._error is not None:
+            raise self._error
+
+    @abstractmethod
+    def _catch_up(self) -> None:
+        """Wait as `processAllAvailable` does."""
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
         """Wait until the stream ends.
@@ -232,8 +281,9 @@ class Stream(ABC):
 
     def _message(self, why: str) -> str:
         return (
-            f"the stream failed after {self.intake.committed:,} changes: {why.rstrip('. ')}; these "
-            "are committed: start the stream again to continue after them"
+            f"the stream failed after {self.intake.committed:,} {self.intake.unit}: "
+            f"{why.rstrip('. ')}; these are committed: start the stream again to continue after "
+            "them"
         )
 
     def __enter__(self) -> Stream:

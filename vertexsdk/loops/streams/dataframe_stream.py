@@ -1,4 +1,4 @@
-"""Ingests a Structured Streaming DataFrame into a main loop, a micro-batch at a time.
+"""A Structured Streaming DataFrame into a loop, a micro-batch at a time.
 
 Spark's batch id is the offset, and the query's id, which Spark stores in the checkpoint, is the
 source: Spark repeats a batch whose end it did not record. A batch is committed before Spark learns
@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Callable, Sized
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -20,59 +21,45 @@ from vertexsdk.graph.changes.batch import ChangeBatch
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.graph.changes.table import check_columns, read_rows
-from vertexsdk.loops.streams.intake import Stream, StreamIntake, StreamProgress
+from vertexsdk.loops.streams.intake import Intake, Stream, StreamProgress
 from vertexsdk.transport.spark_failures import spark_failure
 from vertexsdk.transport.transport import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+B = TypeVar("B", bound=Sized)
 _STOP_SECONDS = 30.0  # for Spark to end a query
 _NO_STOPS = np.empty(0, np.int64)
 
 
 class DataFrameStream(Stream):
-    """Ingests a streaming DataFrame; see `MainLoop.start` for the options.
+    """Takes in a streaming DataFrame.
 
     Args:
         intake: passes batches to the loop.
         frame: the DataFrame.
-        form: the ids and values of the loop's graph.
+        read: makes a batch of a micro-batch, given that, the stream's name, and its number.
+        checkpointLocation: where Spark stores its offsets.
+        trigger: as for `DataStreamWriter.trigger`.
 
     Raises:
-        InputError: the DataFrame is no stream, or its columns are not those of changes.
+        InputError: the DataFrame is not a streaming one, or its stream does not start.
     """
 
     def __init__(
         self,
-        intake: StreamIntake,
+        intake: Intake[B],
         frame: DataFrame,
-        form: LineFormat,
+        read: Callable[[DataFrame, str, int], B],
         *,
         checkpointLocation: str | None = None,
-        deltas: Any = None,
-        time_column: str | None = None,
         trigger: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(intake)
-        if not getattr(frame, "isStreaming", False):
-            raise InputError(
-                "the DataFrame is not a streaming one: create it with spark.readStream, or pass it "
-                "to ingest()"
-            )
-        if is_remote(frame.sparkSession):
-            raise InputError(
-                "the batches of a remote session's stream stay on its server: pass change files "
-                "to start(), or batches to ingest()"
-            )
-        if deltas is None:
-            check_columns(frame.columns, time_column)
-        elif time_column is not None:
-            raise InputError("time_column cannot be combined with deltas=: leave one of them out")
-        self._form, self._time_column = form, time_column
-        self._deltas = deltas() if isinstance(deltas, type) else deltas
+        require_stream(frame)
+        self._read = read
         self._received = 0
-        self._clock = -np.inf
         self._next: int | None = None  # the batch id that is expected
         self._stopping = False
         self._in_batch = threading.Lock()
@@ -109,40 +96,13 @@ class DataFrameStream(Stream):
     def _check(self, source: str, number: int) -> None:
         """Refuse a checkpoint that is ahead of the loop."""
         if self._next is None:
-            self._next = int(self.intake.main.offsets.get(source, -1)) + 1
+            self._next = int(self.intake.offsets.get(source, -1)) + 1
         if number > self._next:
             raise InputError(
                 f"the checkpoint starts at batch {number}, but this loop has not ingested batch "
                 f"{self._next}: use another checkpointLocation"
             )
         self._next = number + 1
-
-    def _read(self, frame: DataFrame, source: str, number: int) -> ChangeBatch:
-        if self._deltas is not None:  # an `Ingester` or a function
-            rows = hasattr(self._deltas, "batch")
-            made = self._deltas.batch(frame.toLocalIterator()) if rows else self._deltas(frame)
-            return ChangeBatch(made, source, number, _NO_STOPS)
-        table = self._table(frame, number)
-        columns, bad, time = read_rows(table, self._form, f"batch {number}", self._time_column)
-        changes = Changes(*columns, time)
-        newest = np.maximum.accumulate(np.concatenate([[self._clock], time]))
-        self._clock = newest[-1]
-        late = np.flatnonzero(time < newest[:-1])
-        return ChangeBatch(changes, source, number, _NO_STOPS, bad, late, table.nbytes)
-
-    @staticmethod
-    def _table(frame: DataFrame, number: int) -> Any:
-        """The rows of a micro-batch; Spark limits their bytes."""
-        try:
-            with spark_failure():
-                return frame.toArrow()
-        except RunError as error:
-            if "spark.driver.maxResultSize" not in str(error):
-                raise
-            raise InputError(
-                f"batch {number} is larger than spark.driver.maxResultSize: raise that, or limit "
-                "batches at the source (maxFilesPerTrigger, maxOffsetsPerTrigger, rowsPerSecond)"
-            ) from None
 
     def _watch(self) -> None:
         """Wait until the query ends, and record why."""
@@ -168,6 +128,11 @@ class DataFrameStream(Stream):
             unread += float(metrics.get("estimatedTotalBytesBehindLatest") or 0)
         return int(unread)
 
+    def _catch_up(self) -> None:
+        if self.isActive:
+            with contextlib.suppress(Exception):  # the watcher records why it ended
+                self._query.processAllAvailable()
+
     def stop(self) -> None:
         """See `Stream`; a batch that has started is committed."""
         with self._in_batch:
@@ -175,6 +140,79 @@ class DataFrameStream(Stream):
         with contextlib.suppress(Exception):  # the query failed meanwhile, or Spark was stopped
             self._query.stop()
         self._watcher.join(_STOP_SECONDS)
+
+
+def require_stream(frame: Any) -> None:
+    """Refuse what is not a streaming DataFrame of a session in this process.
+
+    Raises:
+        InputError: it is not one.
+    """
+    if not getattr(frame, "isStreaming", False):
+        raise InputError(
+            "the DataFrame is not a streaming one: create it with spark.readStream, or pass it "
+            "to ingest()"
+        )
+    if is_remote(frame.sparkSession):
+        raise InputError(
+            "the batches of a remote session's stream stay on its server: pass change files "
+            "to start(), or batches to ingest()"
+        )
+
+
+class ChangeFrames:
+    """Makes changes of micro-batches; `MainLoop.start` says what the arguments are.
+
+    Args:
+        form: the ids and values of the loop's graph.
+
+    Raises:
+        InputError: the DataFrame is not a streaming one, or its columns are not those of changes.
+    """
+
+    def __init__(
+        self, frame: DataFrame, form: LineFormat, deltas: Any, time_column: str | None
+    ) -> None:
+        require_stream(frame)
+        if deltas is None:
+            check_columns(frame.columns, time_column)
+        elif time_column is not None:
+            raise InputError("time_column cannot be combined with deltas=: leave one of them out")
+        self._form, self._time_column = form, time_column
+        self._deltas = deltas() if isinstance(deltas, type) else deltas
+        self._clock = -np.inf
+
+    def __call__(self, frame: DataFrame, source: str, number: int) -> ChangeBatch:
+        """Return the changes of a micro-batch."""
+        if self._deltas is not None:  # an `Ingester` or a function
+            rows = hasattr(self._deltas, "batch")
+            made = self._deltas.batch(frame.toLocalIterator()) if rows else self._deltas(frame)
+            return ChangeBatch(made, source, number, _NO_STOPS)
+        table = table_of(frame, number)
+        columns, bad, time = read_rows(table, self._form, f"batch {number}", self._time_column)
+        changes = Changes(*columns, time)
+        newest = np.maximum.accumulate(np.concatenate([[self._clock], time]))
+        self._clock = newest[-1]
+        late = np.flatnonzero(time < newest[:-1])
+        return ChangeBatch(changes, source, number, _NO_STOPS, bad, late, table.nbytes)
+
+
+def table_of(frame: DataFrame, number: int) -> Any:
+    """Return the rows of a micro-batch, as an Arrow table.
+
+    Raises:
+        InputError: they are more bytes than Spark allows.
+    """
+    try:
+        with spark_failure():
+            return frame.toArrow()
+    except RunError as error:
+        if "spark.driver.maxResultSize" not in str(error):
+            raise
+        raise InputError(
+            f"batch {number} is larger than spark.driver.maxResultSize: raise that, or limit "
+            "batches at the source (maxFilesPerTrigger, maxOffsetsPerTrigger, rowsPerSecond)"
+        ) from None
 
 
 def _line(error: BaseException) -> str:
