@@ -251,7 +251,7 @@ def test_spark_s_idle_timeout_leaves_no_processors(kill: str, seconds: str) -> N
         "spark.python.worker.idleTimeoutSeconds": seconds,
     }
     workers: Any = SimpleNamespace(sc=SimpleNamespace(getConf=lambda: conf), partitions=2)
-    reason = SparkWorkers._why_none(workers, 3)
+    reason = SparkWorkers._why_none(workers, 3, "an application")
     if (kill, seconds) == ("true", "30"):
         assert reason is not None
         assert "killOnIdleTimeout would end them after 30 s; set it to false" in reason
