@@ -36,7 +36,7 @@ def bound(params: dict[str, Any], graph: SmallGraph, rng: random.Random) -> dict
     return {k: rng.choice(graph.ids) if x is ... else x for k, x in params.items()}
 
 
-@pytest.mark.sample(9)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     ("name", "compiled"),
     [*((name, "require") for name in COMPILED), *((name, False) for name in CASES)],

@@ -58,6 +58,7 @@ def test_a_neighbour_counts_once(algorithm, partitions, undirected):
             assert near(got[name(ids, v)][field], x, 1e-9), (field, v)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("partitions", [1, 2, 7])
 @pytest.mark.parametrize("undirected", [True, False])
 @pytest.mark.parametrize("ids", ["int", "string"])

@@ -68,7 +68,7 @@ def drawn(rng: np.random.Generator, count: int) -> list[tuple[Any, ...]]:
     ]
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", TABLES)
 @pytest.mark.parametrize("convert", [int, str])
 @pytest.mark.parametrize(("partitions", "compiled"), [(1, True), (2, False), (7, False)])

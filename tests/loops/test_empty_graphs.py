@@ -254,6 +254,7 @@ def files(tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> list[str
     return ["--edges", "e.txt", "--changes", "c.txt", "--engine", "local", "--output", "o.csv"]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("partitions", ["1", "2"])
 @pytest.mark.parametrize("edge", ["1 2", "a b"])
 @pytest.mark.parametrize("program", ["wcc", "degree"])

@@ -53,7 +53,7 @@ def heads(url: str) -> list[str]:
         return [name for name in store.loops() if not name.startswith("loop-")]
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("convert", [int, str])
 @pytest.mark.parametrize("partitions", [1, 2, 7])

@@ -307,7 +307,7 @@ RUNS: dict[str, tuple[Any, dict[str, Any]]] = {
 @pytest.mark.parametrize(
     ("kind", "partitions"), [(k, p) for k in RUNS for p in (2, 3) if (k, p) != ("objects", 3)]
 )
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 def test_what_a_run_goes_on_from_is_checked(kind: str, partitions: int) -> None:
     url, (program, params) = f"memory://{new_attempt()}", RUNS[kind]
     options = {"compiled": False, "loop": "m", **params}

@@ -35,6 +35,7 @@ def wanted(name: str, edges: Edges, undirected: bool) -> dict[str, Any]:
 NAMES = ["bfs", "cdlp", "degree", "kcore", "lcc", "pagerank", "scc", "sssp", "wcc"]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", NAMES)
 def test_queries_equal_the_oracle(
     name: str, spark_or_none: SparkSession | None, tmp_path: Path

@@ -77,6 +77,7 @@ def test_one_table_of_programs_that_exist() -> None:
     assert all(names.understood(ours) == ours for ours in ALGORITHMS)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("partitions", [1, 2, 7])
 def test_what_is_understood_has_the_answer_of_networkx(directed: bool, partitions: int) -> None:

@@ -66,7 +66,7 @@ def check(name: str, main: Any, edges: Edges, params: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("way", range(len(WAYS)))
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 def test_answers_equal_the_oracle(
     way: int, spark_or_none: SparkSession | None, tmp_path: Path
 ) -> None:

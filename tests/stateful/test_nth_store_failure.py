@@ -161,7 +161,7 @@ def nth_failure(
 
 @pytest.mark.parametrize("cls", STEPS)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 def test_drawn_calls_of_a_store(cls: type[Stateful], kind: str) -> None:
     chance = random.Random(seed())
     for k in range(draws(4, 40)):
