@@ -24,9 +24,11 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.arrow_messages import read_table
 from vertexsdk.arrays.packed_strings import pack_arrow, unpack_arrow
+from vertexsdk.errors import InputError
 from vertexsdk.graph.edge_attributes import require_values
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.load._adjacency_rows import Chunk
+from vertexsdk.graph.load._condition import Condition
 from vertexsdk.graph.load._lines import Codes
 from vertexsdk.graph.load._load_task import DivisibleEdges
 from vertexsdk.graph.load.arrow import text_ids
@@ -202,6 +204,10 @@ class StoredEdges(DivisibleEdges):
     def parts(self, tasks: int) -> list[StoredEdges]:
         """See `DivisibleEdges`."""
         return [StoredEdges(self.address, (ref,), self.names) for ref in self.refs]
+
+    def where(self, condition: Condition) -> StoredEdges:
+        """See `Edges`; a main loop's graph is not filtered."""
+        raise InputError("a stored graph has no where(); take that of an answer, answer.graph()")
 
     def read(self, value: str | None, codes: Codes, threads: int) -> Iterator[Chunk]:
         """See `DivisibleEdges`."""

@@ -33,6 +33,7 @@ from vertexsdk.errors import InputError, RunError, excerpt
 from vertexsdk.graph._edge_list import EdgesOf, collect
 from vertexsdk.graph._vertex_attributes import VertexAttributes
 from vertexsdk.graph.load import _sources as sources
+from vertexsdk.graph.load._condition import Condition
 from vertexsdk.graph.load._csv import CsvOptions
 from vertexsdk.graph.load._lines import NotIntegers
 from vertexsdk.graph.load._load_task import Edges, LoadSpec, PartitionReport, load
@@ -888,6 +889,42 @@ class Graph:
             if table is not self.string_table:
                 graph.placement = None  # it is by codes
             graph.use_string_ids(table)
+        return graph
+
+    def where(self, condition: pc.Expression) -> Graph:
+        """Return a graph of the edges for which a condition on their columns holds.
+
+        Nothing is read before it is needed, and then of a table only the columns that are. The
+        condition is for the rows of the source: of duplicate edges the last one counts for which
+        it holds, and a row of an undirected graph stands for both directions. Where it is null it
+        does not hold. Vertices without an edge that is left stay only if they were named apart, as
+        vertices or by attributes. What a main loop takes in later is not filtered.
+
+        Args:
+            condition: of `pyarrow.compute`, such as `pc.field("amount") > 100`. It may read
+                `source`, `target`, `value` and all other columns of the source, by the names that
+                they have there; of lines of text only `value`, which is 1 where there is none. The
+                cells of CSV are text, and numbers where they are compared with numbers.
+
+        Raises:
+            InputError: it reads a column that is not there, or types do not fit.
+
+        Example:
+            >>> import pyarrow.compute as pc
+            >>> trips = {"source": [1, 2, 3], "target": [2, 3, 1], "kind": ["bus", "car", "bus"]}
+            >>> graph = Graph.from_arrow(pa.table(trips))
+            >>> graph.where(pc.field("kind") == "bus").num_edges
+            2
+        """
+        edges = self._edges.where(Condition.of(condition))
+        graph = Graph(
+            self.spark, edges, self.vertex_input, undirected=self.undirected, multi=self.multi,
+            partitions=self.partitions,
+        )  # fmt: skip
+        graph.partitioner, graph._remarks = self.partitioner, self._remarks
+        graph.silent = self.silent
+        if self.string_table is not None and not len(self.string_table):
+            graph.use_string_ids(self.string_table)  # of an empty graph
         return graph
 
     def held_by_jobs(self) -> Graph:

@@ -233,7 +233,7 @@ def _folded(program: Program, graph: Graph, sample: _Sample, size: int, vertices
     rows = sample.table.slice(0, size)
     ends = [rows[name].combine_chunks() for name in ("source", "target")]
     share = sample.share * (len(rows) / sample.edges if sample.edges else 1.0)
-    if share >= 1:
+    if share >= 1 or not sample.edges:
         codes = [np.asarray(end) for end in ends]
     else:
         if sample.strings:

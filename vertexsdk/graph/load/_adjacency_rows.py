@@ -34,12 +34,14 @@ class Chunk:
         target: as `source`.
         value: float64 or int64; None if values are not needed.
         valued: number of edges whose line had a value.
+        left_out: number of rows that a condition left out.
     """
 
     source: NDArray[Any]
     target: NDArray[Any]
     value: NDArray[Any] | None = None
     valued: int = 0
+    left_out: int = 0
 
     def first(self, count: int) -> Chunk:
         """Return the first edges, or all."""

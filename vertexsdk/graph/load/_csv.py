@@ -75,6 +75,11 @@ class CsvLayout:
     header: bool
     begin: int = 0
 
+    @property
+    def schema(self) -> pa.Schema:
+        """That of the cells, see `read_cells`."""
+        return pa.schema([(name, pa.large_string()) for name in self.columns])
+
 
 @dataclass(frozen=True, slots=True)
 class BadRow:

@@ -11,7 +11,7 @@ import contextlib
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,7 @@ from pyspark.sql import types as T
 from vertexsdk.errors import InputError, RunError
 from vertexsdk.graph.load._adjacency_rows import Chunk
 from vertexsdk.graph.load._blocks import Fault
+from vertexsdk.graph.load._condition import Condition
 from vertexsdk.graph.load._csv import CsvLayout, CsvOptions
 from vertexsdk.graph.load._files import (
     Form,
@@ -61,8 +62,13 @@ _ROLES = ("source", "target", "value")
 _HEAD_LINES = 50  # among which a file's first row and its header are
 
 
-def select(frame: DataFrame, columns: Iterable[str], place: str) -> DataFrame:
+def select(
+    frame: DataFrame, columns: Iterable[str], place: str, others: Sequence[str] = ()
+) -> DataFrame:
     """Select columns of a DataFrame: integers as long, other numbers as double, or strings.
+
+    Args:
+        others: columns that may be of other types too.
 
     Raises:
         InputError: a column that is neither of numbers nor of strings.
@@ -77,6 +83,9 @@ def select(frame: DataFrame, columns: Iterable[str], place: str) -> DataFrame:
             wanted = "double"
         elif isinstance(kind, (T.StringType, T.VarcharType, T.CharType)):
             wanted = "string"
+        elif name in others:
+            chosen.append(frame[f"`{name}`"])
+            continue
         else:
             raise InputError(
                 f"{place}, column {name}: {kind.simpleString()}; ids are integers or strings, "
@@ -239,6 +248,7 @@ def csv_chunks(
     options: CsvOptions,
     value: str | None,
     codes: Codes,
+    condition: Condition | None = None,
 ) -> Iterator[Chunk]:
     """Read the lines of `csv_lines` as edges; a file's first ones come with `start` 0."""
     begun: set[str] = set()
@@ -250,7 +260,7 @@ def csv_chunks(
                 data = data[layout.begin :]  # after a byte-order mark, comments and a header
             begun.add(path)
             offset += len(lines)
-            names = csv_columns(layout, path, options)
+            names = csv_columns(layout, path, options)._replace(condition=condition)
             yield csv_chunk(data, layout, names, value, codes, path, lambda: 1)
 
 
@@ -293,11 +303,32 @@ def edges_of(frame: DataFrame, columns: Mapping[str, str | None] | None = None) 
             others = [n for n in frame.columns if n not in names and n not in _ROLES]
             chosen = [frame[f"`{old}`"].alias(new) for new, old in roles.items()]
             frame = frame.select(*chosen, *(frame[f"`{n}`"] for n in others))
+            aliases = tuple((old, new) for new, old in roles.items())
+            return _edges(frame, TableRows(tuple(frame.columns), names=aliases))
         return _edges(frame, TableRows(tuple(frame.columns)))
 
 
 def _edges(frame: DataFrame, rows: Rows) -> Edges:
     return (RemoteEdges if is_remote(frame.sparkSession) else FrameEdges)(frame, rows)
+
+
+def _arrow_schema(frame: DataFrame) -> pa.Schema:
+    """The types in which tasks get the columns of a DataFrame that a condition can read."""
+    plain = {
+        T.BooleanType: pa.bool_(), T.DateType: pa.date32(), T.TimestampNTZType: pa.timestamp("us"),
+        T.TimestampType: pa.timestamp("us", "UTC"),
+    }  # fmt: skip
+    fields: list[tuple[str, pa.DataType]] = []
+    for column in frame.schema:
+        kind: Any = column.dataType
+        if isinstance(kind, T.NumericType):
+            whole = isinstance(kind, T.IntegralType)
+            fields.append((column.name, pa.int64() if whole else pa.float64()))
+        elif isinstance(kind, (T.StringType, T.VarcharType, T.CharType)):
+            fields.append((column.name, pa.string()))
+        elif type(kind) in plain:
+            fields.append((column.name, plain[type(kind)]))
+    return pa.schema(fields)
 
 
 class Rows(ABC):
@@ -308,6 +339,15 @@ class Rows(ABC):
     """
 
     text = True
+
+    @abstractmethod
+    def where(self, condition: Condition, frame: DataFrame) -> Rows:
+        """Return those of a frame's rows for which a condition holds; see `Edges.where`."""
+
+    @property
+    def others(self) -> Sequence[str]:
+        """Columns that are read as they are."""
+        return ()
 
     @abstractmethod
     def columns(self, value: str | None) -> list[str]:
@@ -324,6 +364,13 @@ class Rows(ABC):
 class TextRows(Rows):
     """Edge lines."""
 
+    condition: Condition | None = None
+
+    def where(self, condition: Condition, frame: DataFrame) -> TextRows:
+        """See `Rows`."""
+        condition.columns({"value": pa.float64()}, "the edges")
+        return TextRows(condition.also(self.condition))
+
     def columns(self, value: str | None) -> list[str]:
         """See `Rows`."""
         return ["value"]
@@ -333,7 +380,7 @@ class TextRows(Rows):
     ) -> Iterator[Chunk]:
         """See `Rows`."""
         for batch in batches:
-            yield lines_chunk(batch.column(0), value, codes)
+            yield lines_chunk(batch.column(0), value, codes, self.condition)
 
 
 @dataclass(frozen=True)
@@ -342,6 +389,14 @@ class CsvRows(Rows):
 
     layouts: Mapping[str, CsvLayout]
     options: CsvOptions
+    condition: Condition | None = None
+
+    def where(self, condition: Condition, frame: DataFrame) -> CsvRows:
+        """See `Rows`."""
+        for path, layout in self.layouts.items():
+            names = csv_columns(layout, path, self.options)._replace(condition=condition)
+            names.condition_columns(layout.schema, path)
+        return replace(self, condition=condition.also(self.condition))
 
     def columns(self, value: str | None) -> list[str]:
         """See `Rows`."""
@@ -351,7 +406,7 @@ class CsvRows(Rows):
         self, batches: Iterable[pa.RecordBatch], value: str | None, codes: Codes
     ) -> Iterator[Chunk]:
         """See `Rows`."""
-        return csv_chunks(batches, self.layouts, self.options, value, codes)
+        return csv_chunks(batches, self.layouts, self.options, value, codes, self.condition)
 
 
 @dataclass(frozen=True)
@@ -359,17 +414,34 @@ class TableRows(Rows):
     """Rows with a column for each end, the value and each attribute."""
 
     present: tuple[str, ...]
+    condition: Condition | None = None
+    read: tuple[str, ...] = ()  # by the condition
+    names: tuple[tuple[str, str], ...] = ()  # see `Condition`
     text = False
+
+    def where(self, condition: Condition, frame: DataFrame) -> TableRows:
+        """See `Rows`."""
+        condition = replace(condition, names=self.names)
+        ends = self.ends._replace(condition=condition)
+        read = ends.condition_columns(_arrow_schema(frame), "the edges")
+        both = condition.also(self.condition)
+        return replace(self, condition=both, read=tuple({*self.read, *read}))
+
+    @property
+    def others(self) -> Sequence[str]:
+        """See `Rows`."""
+        return [name for name in self.read if name not in self.columns(None)[:3]]
 
     @property
     def ends(self) -> EdgeColumns:
         """The columns of the ends and the value."""
-        return edge_columns(self.present, "the edges")
+        return edge_columns(self.present, "the edges")._replace(condition=self.condition)
 
     def columns(self, value: str | None) -> list[str]:
         """See `Rows`."""
         attributes = attribute_columns(self.present, value, "the edges")
-        return [*dict.fromkeys(n for n in (*self.ends[:3], *attributes) if n is not None)]
+        ends = [n for n in self.ends[:3] if n is not None]
+        return [*dict.fromkeys([*ends, *attributes, *self.read])]
 
     def chunks(
         self, batches: Iterable[pa.RecordBatch], value: str | None, codes: Codes
@@ -385,12 +457,16 @@ class FrameEdges(RoutedEdges):
     def __init__(self, frame: DataFrame, rows: Rows) -> None:
         self._frame, self._rows = frame, rows
         self.text = rows.text
-        select(frame, rows.columns(None), "the edges")
+        select(frame, rows.columns(None), "the edges", rows.others)
         kinds = [frame.schema[n].dataType for n in rows.columns(None)[:2]]
         self.strings = not self.text and any(isinstance(k, T.StringType) for k in kinds)
 
     def _chosen(self, value: str | None) -> DataFrame:
-        return select(self._frame, self._rows.columns(value), "the edges")
+        return select(self._frame, self._rows.columns(value), "the edges", self._rows.others)
+
+    def where(self, condition: Condition) -> FrameEdges:
+        """See `Edges`."""
+        return FrameEdges(self._frame, self._rows.where(condition, self._frame))
 
     def blocks(self, spec: LoadSpec, names: Any) -> FrameBlocks:
         """See `RoutedEdges`."""
@@ -431,8 +507,12 @@ class RemoteEdges(DivisibleEdges):
     def __init__(self, frame: DataFrame, rows: Rows) -> None:
         self._frame, self._rows = frame, rows
         self.text = rows.text
-        select(frame, rows.columns(None), "the edges")
+        select(frame, rows.columns(None), "the edges", rows.others)
         self._table: pa.Table | None = None
+
+    def where(self, condition: Condition) -> RemoteEdges:
+        """See `Edges`."""
+        return RemoteEdges(self._frame, self._rows.where(condition, self._frame))
 
     def sample(self, count: int) -> tuple[RemoteEdges, float]:
         """See `Edges`."""
@@ -448,7 +528,8 @@ class RemoteEdges(DivisibleEdges):
         columns = self._rows.columns(value)
         if self._table is None or not {*columns} <= {*self._table.column_names}:
             with spark_failure():
-                self._table = select(self._frame, columns, "the edges").toArrow()
+                others = self._rows.others
+                self._table = select(self._frame, columns, "the edges", others).toArrow()
         stay = isinstance(codes, DistinctIds)
         try:
             yield from self._rows.chunks(self._table.to_batches(_ROWS), value, codes)

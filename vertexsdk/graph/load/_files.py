@@ -25,6 +25,7 @@ from vertexsdk.arrays.threads import map_threaded
 from vertexsdk.errors import InputError, first_line
 from vertexsdk.graph.load import _text as text
 from vertexsdk.graph.load._adjacency_rows import Chunk
+from vertexsdk.graph.load._condition import Condition
 from vertexsdk.graph.load._csv import (
     HEAD,
     PACKED,
@@ -370,6 +371,22 @@ def _metadata(path: str) -> Any:
         raise unreadable_parquet(path, error) from None
 
 
+def check_condition(condition: Condition, paths: Sequence[str], form: Form) -> None:
+    """Raise InputError for a condition that reads a column which a file has not."""
+    for path, layout in zip(paths, layouts(paths, form), strict=True):
+        if layout is not None:
+            csv_columns(layout, path, form.options)._replace(condition=condition).condition_columns(
+                layout.schema, path
+            )
+        elif is_parquet(path):
+            schema = parquet_schema(path)
+            edge_columns(schema.names, path)._replace(condition=condition).condition_columns(
+                schema, path
+            )
+        else:
+            condition.columns({"value": pa.float64()}, path)
+
+
 def parquet_schema(path: str) -> Any:
     """Return the Arrow schema of a Parquet file."""
     return _metadata(path).schema.to_arrow_schema()
@@ -394,6 +411,7 @@ def read_chunks(
     threads: int,
     strings: Codes = None,
     options: CsvOptions | None = None,
+    condition: Condition | None = None,
 ) -> Iterator[Chunk]:
     """Yield the edges of a split in order.
 
@@ -403,6 +421,7 @@ def read_chunks(
         threads: number of threads; the chunks do not depend on it.
         strings: for string ids, a function from an Arrow string array to int64 codes.
         options: what the user says of CSV files.
+        condition: which rows are edges.
 
     Raises:
         NotIntegers: the first id that is not an integer, unless `strings` is given.
@@ -411,7 +430,7 @@ def read_chunks(
     if split.parquet:
         from vertexsdk.graph.load.arrow import parquet_chunks
 
-        yield from parquet_chunks(split, value, threads, strings)
+        yield from parquet_chunks(split, value, threads, strings, condition)
         return
     if not os.access(split.path, os.R_OK):
         raise unreadable(split.path)
@@ -432,12 +451,13 @@ def read_chunks(
 
             if split.csv is not None:
                 names = csv_columns(split.csv, split.path, options or CsvOptions())
+                names = names._replace(condition=condition)
                 cells = buffer[first:last]
                 return csv_chunk(
                     cells, split.csv, names, value, strings, split.path, partial(line, first)
                 )
             try:
-                return parse_chunk(buffer, first, last, value, strings)
+                return parse_chunk(buffer, first, last, value, strings, condition)
             except LineError as error:
                 place = f"{split.path}, line {line(error.position)}"
                 raise error.at_line(place, buffer) from None

@@ -18,6 +18,7 @@ from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.edge_attributes import attribute_types
 from vertexsdk.graph.load import _text as text
 from vertexsdk.graph.load._adjacency_rows import Chunk
+from vertexsdk.graph.load._condition import Condition
 from vertexsdk.graph.load._csv import CsvLayout
 from vertexsdk.graph.string_ids import beyond_int64, merged
 
@@ -160,7 +161,12 @@ def check_lengths(buffer: NDArray[np.uint8], begin: int, end: int) -> None:
 
 
 def parse_chunk(
-    buffer: NDArray[np.uint8], begin: int, end: int, value: str | None, codes: Codes = None
+    buffer: NDArray[np.uint8],
+    begin: int,
+    end: int,
+    value: str | None,
+    codes: Codes = None,
+    condition: Condition | None = None,
 ) -> Chunk:
     """Parse whole lines into edges.
 
@@ -170,6 +176,7 @@ def parse_chunk(
         end: position after the last line.
         value: "float64" or "int64"; None only checks values.
         codes: for string ids, a function from an Arrow array of strings to int64 codes.
+        condition: which lines are edges, by their value.
 
     Returns:
         The edges; integer ids are int32 if they fit.
@@ -185,7 +192,8 @@ def parse_chunk(
         )
     check_lengths(buffer, begin, end)
     lines = text.count_lines(buffer, begin, end) + 1
-    floats = np.empty(lines if value == "float64" else 0)
+    read = "float64" if value is None and condition is not None else value
+    floats = np.empty(lines if read == "float64" else 0)
     whole = np.empty(lines if value == "int64" else 0, np.int64)
     hard_row, hard_at = np.empty(len(floats), np.int32), np.empty(len(floats), np.int64)
     report = np.zeros(6, np.int64)
@@ -199,17 +207,24 @@ def parse_chunk(
     hards = int(report[4])
     if hards:
         floats[hard_row[:hards]] = hard_floats(buffer, hard_at[:hards])
+    numbers = None if read is None else (floats if len(floats) else whole)
+    left_out = 0
+    if condition is not None and numbers is not None:
+        batch = pa.RecordBatch.from_pydict({"value": numbers[:rows]})
+        kept = np.asarray(condition.kept(batch, {}, "the edges"))
+        source, target, numbers = source[kept], target[kept], numbers[kept]
+        rows, left_out = len(kept), rows - len(kept)
     dtype: type = np.int64
     if codes is not None:
         source, target = (np.asarray(codes(tokens(buffer, x[:rows]))) for x in (source, target))
     elif report[2] >= -(2**31) and report[3] < 2**31:
         dtype = np.int32
-    numbers = None if value is None else (floats if len(floats) else whole)
     return Chunk(
         _copy(source, rows, dtype),
         _copy(target, rows, dtype),
-        None if numbers is None else _copy(numbers, rows, numbers.dtype),
-        int(report[text.HAS_VALUE]),
+        None if numbers is None or value is None else _copy(numbers, rows, numbers.dtype),
+        min(int(report[text.HAS_VALUE]), rows),
+        left_out,
     )
 
 

@@ -34,6 +34,7 @@ from vertexsdk.graph.load._blocks import (
     read_edges,
     row_blocks,
 )
+from vertexsdk.graph.load._condition import Condition
 from vertexsdk.graph.load._files import Form
 from vertexsdk.graph.load._lines import Codes, DistinctIds, LineError, Split, parse_chunk
 from vertexsdk.graph.load.arrow import string_ids
@@ -116,6 +117,14 @@ class Edges(ABC):
     def remarks(self, valued: bool) -> Sequence[str]:
         """Return what is to be said of the source, if a program reads edge values or none."""
         return ()
+
+    @abstractmethod
+    def where(self, condition: Condition) -> Edges:
+        """Return those of the edges for which a condition holds.
+
+        Raises:
+            InputError: it reads a column that is not there, or types do not fit.
+        """
 
     @abstractmethod
     def sample(self, count: int) -> tuple[Edges, float]:
@@ -382,6 +391,7 @@ class FileEdges(DivisibleEdges):
     part: Split | None = None  # of the files; None is all of them
     most: int | None = None  # edges to be read; None is all of them
     form: Form = field(default_factory=Form)
+    condition: Condition | None = None
 
     @property
     def text(self) -> bool:  # type: ignore[override]
@@ -418,16 +428,23 @@ class FileEdges(DivisibleEdges):
         most = count if piece.parquet or piece.whole else None
         return replace(self, files=(split.path,), part=piece, most=most), share
 
+    def where(self, condition: Condition) -> FileEdges:
+        """See `Edges`."""
+        files.check_condition(condition, self.files, self.form)
+        return replace(self, condition=condition.also(self.condition))
+
     def read(self, value: str | None, codes: Codes, threads: int) -> Iterator[Chunk]:
         """See `DivisibleEdges`."""
         left = self.most
         for split in self._splits(1) if self.part is None else [self.part]:
-            for chunk in files.read_chunks(split, value, threads, codes, self.form.options):
+            options = self.form.options
+            for chunk in files.read_chunks(split, value, threads, codes, options, self.condition):
                 if left is None:
                     yield chunk
                 elif left > 0:
-                    yield chunk.first(left)
-                    left -= len(chunk.source)
+                    edges, rows = len(chunk.source), len(chunk.source) + chunk.left_out
+                    yield chunk if rows <= left else chunk.first(edges * left // rows)
+                    left -= rows
 
 
 def without_fault(parts: list[Any]) -> list[Any]:
@@ -452,10 +469,12 @@ def route_chunks(
         pass
 
 
-def lines_chunk(lines: pa.Array, value: str | None, codes: Any) -> Chunk:
+def lines_chunk(
+    lines: pa.Array, value: str | None, codes: Any, condition: Condition | None = None
+) -> Chunk:
     """Parse edge lines."""
     buffer = np.frombuffer("\n".join(lines.to_pylist()).encode() + b"\n", np.uint8)
     try:
-        return parse_chunk(buffer, 0, len(buffer), value, codes)
+        return parse_chunk(buffer, 0, len(buffer), value, codes, condition)
     except LineError as error:
         raise error.at_line("a line of the edges", buffer) from None

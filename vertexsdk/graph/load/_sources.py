@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +19,9 @@ from vertexsdk.errors import InputError, first_line
 from vertexsdk.graph.changes.table import is_text
 from vertexsdk.graph.load import _files as files
 from vertexsdk.graph.load._adjacency_rows import Chunk
+from vertexsdk.graph.load._condition import Condition
 from vertexsdk.graph.load._csv import PACKED, UNPACKED, CsvOptions
-from vertexsdk.graph.load._lines import Codes
+from vertexsdk.graph.load._lines import Codes, DistinctIds
 from vertexsdk.graph.load._load_task import (
     Edges,
     FileEdges,
@@ -31,14 +32,12 @@ from vertexsdk.graph.load._load_task import (
     route_chunks,
 )
 from vertexsdk.graph.load.arrow import (
-    as_strings,
     batch_chunk,
     edge_columns,
     id_column,
     string_ids,
 )
 from vertexsdk.graph.load.tables import EDGES, arrow_table, chosen_columns
-from vertexsdk.graph.string_ids import merged
 from vertexsdk.transport.transport import LocalBlocks, Workers, is_remote
 
 if TYPE_CHECKING:
@@ -99,6 +98,8 @@ class ArrayEdges(LocalEdges, RoutedEdges):
     """Edges in the memory of the driver."""
 
     table: pa.Table
+    condition: Condition | None = None
+    names: tuple[tuple[str, str], ...] = ()  # of columns that had others, see `Condition`
 
     @property
     def strings(self) -> bool:  # type: ignore[override]
@@ -126,7 +127,7 @@ class ArrayEdges(LocalEdges, RoutedEdges):
 
     def read(self, value: str | None, codes: Codes, threads: int) -> Iterator[Chunk]:
         """See `LocalEdges`."""
-        columns = edge_columns(self.table.column_names, "the edges")
+        columns = edge_columns(self.table.column_names, EDGES)._replace(condition=self.condition)
         for batch in self.table.to_batches(_ROWS):
             yield batch_chunk(batch, columns, value, "the edges", codes)
 
@@ -139,13 +140,21 @@ class ArrayEdges(LocalEdges, RoutedEdges):
         """See `Edges`."""
         rows = self.table.num_rows
         part = self.table.slice(max(rows - count, 0) // 2, count)
-        return ArrayEdges(part), part.num_rows / max(rows, 1)
+        return replace(self, table=part), part.num_rows / max(rows, 1)
+
+    def where(self, condition: Condition) -> ArrayEdges:
+        """See `Edges`."""
+        condition = replace(condition, names=self.names)
+        columns = edge_columns(self.table.column_names, EDGES)._replace(condition=condition)
+        columns.condition_columns(self.table.schema, EDGES)
+        return replace(self, condition=condition.also(self.condition))
 
     def distinct_ids(self, workers: Workers) -> Any:
         """See `Edges`."""
-        return merged(
-            as_strings(c, "the edges") for n in ("source", "target") for c in self.table[n].chunks
-        )
+        ids = DistinctIds()
+        for _ in self.read(None, ids, 1):
+            pass
+        return ids.sorted()
 
 
 def table_edges(frame: Any, columns: Mapping[str, str | None]) -> ArrayEdges:
@@ -175,7 +184,9 @@ def table_edges(frame: Any, columns: Mapping[str, str | None]) -> ArrayEdges:
     named = {"source": names[0], "target": names[1], "value": names[2]}
     others = [n for n in table.column_names if n not in names and n not in named]
     chosen = {new: table[old] for new, old in named.items() if old is not None}
-    return ArrayEdges(pa.table(chosen | {n: table[n] for n in others}).combine_chunks())
+    edges = pa.table(chosen | {n: table[n] for n in others}).combine_chunks()
+    aliases = tuple((old, new) for new, old in named.items() if old is not None)
+    return ArrayEdges(edges, names=aliases)
 
 
 def _numbers(values: Any, name: str) -> pa.Array:

@@ -20,6 +20,7 @@ from vertexsdk.errors import InputError, excerpt, first_line
 from vertexsdk.graph.changes.table import is_text
 from vertexsdk.graph.edge_attributes import attribute_types, pack
 from vertexsdk.graph.load._adjacency_rows import Chunk
+from vertexsdk.graph.load._condition import Condition
 from vertexsdk.graph.load._lines import NotIntegers, Split
 from vertexsdk.graph.load._text import LINE_BYTES
 from vertexsdk.graph.string_ids import INTEGER, check_range
@@ -41,12 +42,30 @@ class EdgeColumns(NamedTuple):
     Attributes:
         source, target, value: their names; None where there is no value.
         text: the cells were read from a text: ids are integers where all print back as such.
+        condition: which rows are edges; None is all.
     """
 
     source: str
     target: str
     value: str | None
     text: bool = False
+    condition: Condition | None = None
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """The column of each role."""
+        ends = {"source": self.source, "target": self.target}
+        return ends if self.value is None else {**ends, "value": self.value}
+
+    def condition_columns(self, schema: pa.Schema, place: str) -> list[str]:
+        """Return the columns that the condition reads.
+
+        Raises:
+            InputError: one is not there, or types do not fit.
+        """
+        if self.condition is None:
+            return []
+        return self.condition.sources(schema, self.roles, place, text=self.text)
 
 
 def edge_columns(names: Sequence[str], place: str, *, text: bool = False) -> EdgeColumns:
@@ -88,14 +107,19 @@ def attribute_columns(names: Sequence[str], value: str | None, place: str) -> li
 
 
 def parquet_chunks(
-    split: Split, value: str | None, threads: int, strings: Any = None
+    split: Split,
+    value: str | None,
+    threads: int,
+    strings: Any = None,
+    condition: Condition | None = None,
 ) -> Iterator[Chunk]:
     """Yield the edges of some row groups in order; arguments and errors as `read_chunks`."""
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(split.path) as file:
-        names = edge_columns(file.schema_arrow.names, split.path)
+        names = edge_columns(file.schema_arrow.names, split.path)._replace(condition=condition)
         columns = [n for n in names[:3] if n is not None]
+        columns += names.condition_columns(file.schema_arrow, split.path)
         more = attribute_columns(file.schema_arrow.names, value, split.path)
         columns = [*dict.fromkeys([*columns, *more])]
         texts = [n for n in columns if is_text(file.schema_arrow.field(n).type)]
@@ -173,6 +197,9 @@ def batch_chunk(
         NotIntegers: ids are strings, and `strings` was not given.
         InputError: an id is null or of another type, or a value is not a number.
     """
+    given = len(batch)
+    if names.condition is not None:
+        batch = names.condition.rows(batch, names.roles, place, text=names.text)
     source, target = (
         _ids(batch.column(name), f"{place}, column {name}", strings, names.text)
         for name in names[:2]
@@ -197,7 +224,7 @@ def batch_chunk(
     elif value is not None:
         values = allocate(len(batch), value)
         values[:] = 1
-    return Chunk(source, target, values, valued)
+    return Chunk(source, target, values, valued, given - len(batch))
 
 
 def _ids(column: pa.Array, place: str, strings: Any, text: bool) -> NDArray[Any]:

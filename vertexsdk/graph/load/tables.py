@@ -42,7 +42,7 @@ def chosen_columns(
         return given["source"], given["target"], given.get("value")
     if given.keys() & {*_ENDS}:
         raise InputError(f"{EDGES}: give both source= and target=, or neither")
-    source, target, value, _ = edge_columns(present, EDGES)
+    source, target, value = edge_columns(present, EDGES)[:3]
     return source, target, given.get("value", value)
 
 
