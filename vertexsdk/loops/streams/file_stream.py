@@ -36,26 +36,26 @@ _SIGNAL_SECONDS = 0.5  # Python handles a signal that came just before a wait wh
 class ReadAhead(Generic[B]):
     """The batches of a source in order, read by a background thread.
 
-        Args:
-            source: iterated over once.
-            limit: number of batches that may be read ahead.
+    Args:
+        source: iterated over once.
+        limit: number of batches that may be read ahead.
 
-        Attributes:
-            received: number of changes read so far.
+    Attributes:
+        received: number of changes read so far.
 
-        Raises:
-            Exception: from iteration, what the source raised, after the batches before it.
+    Raises:
+        Exception: from iteration, what the source raised, after the batches before it.
 
-        Example:
-            >>> import tempfile
-            >>> from vertexsdk.graph.changes.line import LineFormat
-    from vertexsdk.graph.load.followed_files import FollowedFiles
-            >>> with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-            ...     count = file.write("+ 1 2\\n- 1 2\\n")
-            ...     file.flush()
-            ...     with ReadAhead(ChangeFiles([file.name], LineFormat(integers=True))) as batches:
-            ...         [len(batch) for batch in batches]
-            [2]
+    Example:
+        >>> import tempfile
+        >>> from vertexsdk.graph.changes.line import LineFormat
+        >>> from vertexsdk.graph.changes.change_files import ChangeFiles
+        >>> with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        ...     count = file.write("+ 1 2\\n- 1 2\\n")
+        ...     file.flush()
+        ...     with ReadAhead(ChangeFiles([file.name], LineFormat(integers=True))) as batches:
+        ...         [len(batch) for batch in batches]
+        [2]
     """
 
     def __init__(self, source: FollowedFiles[B], *, limit: int = 16) -> None:
