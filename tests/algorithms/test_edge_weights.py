@@ -165,8 +165,14 @@ def test_several_programs_of_one_log() -> None:
         with MainLoops(["wcc", "pagerank", "katz"], graph, **options) as loops:
             loops.ingest([("~", 1, 3, 0.25), ("+", 3, 2, 4.0)])
             answers = loops.query()
+        given = options.pop("params")
         with MainLoops.resume(None, ["wcc", "pagerank", "katz"], **options) as loops:
             again = loops.query()
+        with pytest.raises(InputError, match="opened with weight='value', not None"):
+            MainLoops.resume(
+                None, ["wcc", "pagerank", "katz"], params={"pagerank": {"weight": None}}, **options
+            )
+        options["params"] = given
         for got in (answers, again):
             for name, params in options["params"].items():
                 for field, values in expected(name, rows, params=params).items():

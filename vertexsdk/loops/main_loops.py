@@ -14,12 +14,15 @@ from vertexsdk.errors import InputError
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.edge_attributes import attribute_types
 from vertexsdk.loops._followers import follow
+from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops.arguments import as_program, with_parameters
 from vertexsdk.loops.main_loop import MainLoop
 from vertexsdk.loops.result import Result
 from vertexsdk.loops.streams.file_stream import start_stream
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Vertex
+from vertexsdk.state import open_store
+from vertexsdk.state.address import Address, address_or_default
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -97,16 +100,17 @@ class MainLoops(Mapping[str, MainLoop]):
 
         Args:
             spark: as for `MainLoop.resume`.
-            programs, params, loop, options: as when they were opened. With the same `loop` there
-                may be other programs, but for the one that has the log: the first that reads edge
-                values, or else the first of all.
+            programs, loop, options: as when they were opened.
+            params: of each program, by its name; those that are left out are as they were. With
+                the same `loop` there may be other programs, but for the one that has the log: the
+                first that reads edge values, or else the first of all.
 
         Raises:
             StateInputError: there is no such loop.
             InputError: as for `MainLoops`.
         """
         self = cls.__new__(cls)
-        self._open(programs, params, loop, options)
+        self._open(programs, params, loop, options, resumes=True)
         leader = self._programs[0]
         with ExitStack() as undo:
             self._leader = MainLoop.resume(
@@ -123,20 +127,27 @@ class MainLoops(Mapping[str, MainLoop]):
         params: Mapping[str, Mapping[str, Any]] | None,
         loop: str | None,
         options: Mapping[str, Any],
+        *,
+        resumes: bool = False,
     ) -> None:
         if isinstance(programs, str) or not isinstance(programs, Sequence) or not programs:
             raise InputError("MainLoops takes a list of programs; MainLoop takes a single one")
-        self._params = dict(params or {})
         named = [as_program(program) for program in programs]
+        self.loop = loop or "+".join(program.name for program in named)
+        self._params = dict(params or {})
+        leader: str | None = None
+        if resumes:
+            backend = address_or_default(options.get("backend"))
+            leader, stored = _stored(backend, self.loop, [program.name for program in named])
+            self._params |= {n: {**x, **self._params.get(n, {})} for n, x in stored.items()}
         checked = [with_parameters(p, self._params.get(p.name))[0] for p in named]
         self.names = [program.name for program in checked]
         _require_fit(checked, self._params)
         for name in ("budget", "migrate"):
             if options.get(name) is not None:
                 raise InputError(f"{name} is only for a MainLoop of one program: leave it out")
-        self.loop = loop or "+".join(self.names)
         # The log has the values that the leader reads, so it leads that reads some.
-        self._programs = sorted(checked, key=lambda p: p.value_dtype is None)
+        self._programs = sorted(checked, key=lambda p: (p.name != leader, p.value_dtype is None))
 
     def _follow(self, options: Mapping[str, Any], undo: ExitStack) -> None:
         """Open the other programs' loops."""
@@ -284,6 +295,21 @@ class MainLoops(Mapping[str, MainLoop]):
         self._leader.stop_streams()
         for name in reversed(self._programs):
             self._loops[name.name].close()
+
+
+def _stored(
+    backend: Address, loop: str, programs: Sequence[str]
+) -> tuple[str | None, dict[str, Mapping[str, Any]]]:
+    """Return the program that has the log, and with which parameters each was opened last."""
+    found: dict[str, Mapping[str, Any]] = {}
+    with open_store(backend, create=False) as store:
+        for name in programs:
+            for head in map(store.head, (f"{loop}/{name}", loop)):
+                ledger = None if head is None or head.program != name else Ledger.of(head)
+                if ledger is not None:
+                    found.setdefault(name, ledger.params)
+        leader = store.head(loop)
+    return None if leader is None else leader.program, found
 
 
 def _require_fit(programs: Sequence[Program], params: Mapping[str, Any]) -> None:
