@@ -16,15 +16,15 @@ from tests.stateful.programs import KeyValue, Names, WordCount
 from tests.support.seeds import seed
 from tests.support.store_faults import KINDS, DriverKilled, NthFault
 from vertexsdk import InputError, RunError, StateError, StatefulLoop, StateInputError
-from vertexsdk.stateful import _call_stream
+from vertexsdk.stateful import call_stream
 
 WORDS = ["be", "to", "or", "not", "ü", ""]
 
 
 @pytest.fixture(autouse=True)
 def _small_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_call_stream, "_READ", 32)
-    monkeypatch.setattr(_call_stream, "BLOCK", 3)
+    monkeypatch.setattr(call_stream, "_READ", 32)
+    monkeypatch.setattr(call_stream, "BLOCK", 3)
 
 
 def lines(chance: random.Random, count: int) -> list[str]:
