@@ -176,6 +176,17 @@ def test_a_resumed_loop_is_served_anew() -> None:
             assert client.count("be") == 2
 
 
+def test_a_loop_that_was_taken_over_leaves_the_calls_to_its_successor() -> None:
+    url = "memory://client-successor"
+    with served(WordCount, url) as flow:
+        flow.add("be")
+        with StatefulLoop.resume(WordCount, backend=url) as again:
+            again.serve()
+            flow.close()
+            with StatefulClient("WordCount", backend=url) as client:
+                assert client.count("be") == 1
+
+
 def test_requests_of_another_form_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     url = "memory://client-requests"
     with served(WordCount, url), open_store(url) as store:

@@ -54,7 +54,8 @@ class RequestService:
             record = {"loop": loop, "answers": what, "address": address,
                       "driver": keys.driver.decode(), "public": keys.public.decode(),
                       "secret": keys.secret.decode()}  # fmt: skip
-            self._store.backend.put_manifest(self._record, json.dumps(record).encode())
+            self._place = json.dumps(record).encode()
+            self._store.backend.put_manifest(self._record, self._place)
         except BaseException:
             self._authenticator.stop()
             self._context.destroy(linger=0)
@@ -90,7 +91,9 @@ class RequestService:
         for thread in self._threads:
             thread.join()
         with contextlib.suppress(VertexError):  # the store may be gone
-            self._store.backend.delete_manifests([self._record])
+            backend = self._store.backend
+            if backend.get_manifest(self._record) == self._place:  # else of who took the loop over
+                backend.delete_manifests([self._record])
 
 
 def _bind(sock: zmq.Socket[bytes], host: str) -> int:
