@@ -206,6 +206,10 @@ def test_a_stream_of_spark_is_fed_once(spark: Any, tmp_path: Path) -> None:
         flow._end(ValueError("the driver ended"))
     with StatefulLoop.resume(KeyValue, backend="memory://fed-by-spark") as flow:
         assert flow.progress()["calls"] == 9
+        with flow.put.start(frame) as stream:  # of another checkpoint
+            stream.processAllAvailable()
+            assert flow.progress()["calls"] == 18
+            assert stream.isActive
         with pytest.raises(InputError, match="the DataFrame: there is not a column 'key'"):
             flow.put.start(frame.drop("key"))
         with pytest.raises(InputError, match="follow is only for files"):
