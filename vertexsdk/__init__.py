@@ -79,6 +79,7 @@ __all__ = [
     "StateError",
     "StateInputError",
     "Stateful",
+    "StatefulClient",
     "StatefulLoop",
     "Sum",
     "Vertex",
@@ -112,6 +113,7 @@ _LATER = {
     "Partitioned": "vertexsdk.stateful.elements",
     "Result": "vertexsdk.loops.result",
     "Stateful": "vertexsdk.stateful.stateful",
+    "StatefulClient": "vertexsdk.stateful.stateful_client",
     "StatefulLoop": "vertexsdk.stateful.stateful_loop",
     "exit_on_sigterm": "vertexsdk.loops.signals",
     "explain": "vertexsdk.loops.explain",
@@ -135,6 +137,7 @@ if TYPE_CHECKING:
     from vertexsdk.loops.signals import exit_on_sigterm
     from vertexsdk.stateful.elements import Map, Partitioned
     from vertexsdk.stateful.stateful import Stateful
+    from vertexsdk.stateful.stateful_client import StatefulClient
     from vertexsdk.stateful.stateful_loop import StatefulLoop
     from vertexsdk.transport.session import session
 

@@ -18,8 +18,8 @@ import zmq
 
 from vertexsdk import Graph, InputError, MainLoop, Program, RunError, StateInputError, read
 from vertexsdk.algorithms import ConnectedComponents, PageRank
-from vertexsdk.loops import _query_client, query_service
-from vertexsdk.loops._query_client import record_name
+from vertexsdk.loops import query_service, request_client, request_service
+from vertexsdk.loops.request_client import record_name
 from vertexsdk.state import open_store
 from vertexsdk.transport.channels import Keys
 
@@ -170,9 +170,9 @@ def test_requests_of_another_form_are_answered_and_end_no_worker(main: MainLoop,
 def test_who_asks_does_not_wait_for_ever(
     main: MainLoop, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(query_service, "_WORKERS", 0)
-    monkeypatch.setattr(_query_client, "_GRACE", 0.1)
-    monkeypatch.setattr(_query_client, "_LONGEST", 0.1)
+    monkeypatch.setattr(request_service, "_WORKERS", 0)
+    monkeypatch.setattr(request_client, "_GRACE", 0.1)
+    monkeypatch.setattr(request_client, "_LONGEST", 0.1)
     main.serve_queries()
     for timeout in (None, 0.1):
         with pytest.raises(RunError, match="has not answered in 0 s: ask again with another"):

@@ -16,15 +16,15 @@ from tests.stateful.programs import KeyValue, Names, WordCount
 from tests.support.seeds import seed
 from tests.support.store_faults import KINDS, DriverKilled, NthFault
 from vertexsdk import InputError, RunError, StateError, StatefulLoop, StateInputError
-from vertexsdk.stateful import _call_stream
+from vertexsdk.stateful import call_stream
 
 WORDS = ["be", "to", "or", "not", "ü", ""]
 
 
 @pytest.fixture(autouse=True)
 def _small_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_call_stream, "_READ", 32)
-    monkeypatch.setattr(_call_stream, "BLOCK", 3)
+    monkeypatch.setattr(call_stream, "_READ", 32)
+    monkeypatch.setattr(call_stream, "BLOCK", 3)
 
 
 def lines(chance: random.Random, count: int) -> list[str]:
@@ -206,6 +206,10 @@ def test_a_stream_of_spark_is_fed_once(spark: Any, tmp_path: Path) -> None:
         flow._end(ValueError("the driver ended"))
     with StatefulLoop.resume(KeyValue, backend="memory://fed-by-spark") as flow:
         assert flow.progress()["calls"] == 9
+        with flow.put.start(frame) as stream:  # of another checkpoint
+            stream.processAllAvailable()
+            assert flow.progress()["calls"] == 18
+            assert stream.isActive
         with pytest.raises(InputError, match="the DataFrame: there is not a column 'key'"):
             flow.put.start(frame.drop("key"))
         with pytest.raises(InputError, match="follow is only for files"):

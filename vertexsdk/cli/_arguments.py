@@ -61,6 +61,24 @@ examples:
   vertexsdk query pagerank --exact --at 40          for the graph of version 40, computed here"""
 
 
+_SERVE = """\
+examples:
+  vertexsdk serve wc.py:WordCount --feed 'add=logs/*.txt' --follow --resume
+  vertexsdk serve wc.py:WordCount --partitions 2 --snapshot-every 10s --backend redis://host
+
+it takes calls from `vertexsdk call` and `StatefulClient` until Ctrl-C or SIGTERM; then it takes a
+snapshot. A call that was answered, and how far the files are read, is in the store: the same
+command with --resume goes on after it, even if it was killed. A method with one str is fed with the
+lines of text files; others with CSV or Parquet files that have a column for each parameter"""
+
+_CALL = """\
+examples:
+  vertexsdk call WordCount count be
+  vertexsdk call WordCount count --file words.csv --output counts.csv
+
+the arguments are those of the method, in order; -- goes before one that begins with -"""
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors are shown in one line, like all others."""
 
@@ -68,7 +86,9 @@ class _Parser(argparse.ArgumentParser):
         raise InputError(f"{message}; see {self.prog} --help")
 
 
-def parser(run: Command, stream: Command, query: Command) -> argparse.ArgumentParser:
+def parser(
+    run: Command, stream: Command, query: Command, serve: Command, call: Command
+) -> argparse.ArgumentParser:
     """Return the parser of the command line, which raises InputError for bad arguments.
 
     It stores the function of the chosen command as `command`.
@@ -88,6 +108,8 @@ def parser(run: Command, stream: Command, query: Command) -> argparse.ArgumentPa
         ("run", "run a program over a graph", _PROGRAMS, _run_arguments, run),
         ("stream", "answer queries on a changing graph", _STREAM, _stream_arguments, stream),
         ("query", "read the results of a loop", _QUERY, _query_arguments, query),
+        ("serve", "keep a stateful class, and take calls", _SERVE, _serve_arguments, serve),
+        ("call", "call a stateful class that is served", _CALL, _call_arguments, call),
     ):
         one = commands.add_parser(
             name,
@@ -99,7 +121,7 @@ def parser(run: Command, stream: Command, query: Command) -> argparse.ArgumentPa
             add_help=False,
         )
         shown = "show this message" + (
-            ", and PROGRAM's parameters" if add != _query_arguments else ""
+            ", and PROGRAM's parameters" if add in (_run_arguments, _stream_arguments) else ""
         )
         one.add_argument("-h", "--help", action=ProgramHelp, nargs=0, help=shown)
         add(one)
@@ -131,11 +153,12 @@ def _number_or(word: str, value: str | None) -> Callable[[str], Any]:
     return lambda text: value if text == word else _at_least(1)(text)
 
 
-def _common(add: Callable[..., object]) -> None:
+def _common(add: Callable[..., object], master: str = "all cores of this machine") -> None:
     add("--backend", metavar="URL",
         help="lmdb:///path (default: ./vertexsdk-state), memory://, redis://, postgresql://; "
         "or @FILE for a file that contains it, so that ps shows no password")  # fmt: skip
-    add("--master", metavar="URL", help="Spark master (default: all cores of this machine)")
+    if master:
+        add("--master", metavar="URL", help=f"Spark master (default: {master})")
     add("--verbose", "-v", action="store_true", help="log progress, and where the time goes")
 
 
@@ -270,3 +293,36 @@ def _query_arguments(command: argparse.ArgumentParser) -> None:
     add("--json", action="store_true", help="print JSON lines")
     _results(add)
     _common(add)
+
+
+def _serve_arguments(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("stateful", metavar="CLASS", help="module:Class, or path.py:Class")
+    add("--feed", metavar="METHOD=FILES", action="append", default=[],
+        help="make the calls of a file, directory or glob; repeat")  # fmt: skip
+    add("--follow", action="store_true", help="files may grow, and come into directories")
+    add("--resume", action="store_true", help="continue the loop in the store")
+    add("--replace", action="store_true", help="drop the calls of an earlier loop of its name")
+    add("--loop", metavar="NAME", help="its name in the store (default: that of the class)")
+    add("--partitions", type=_at_least(1), metavar="N", help="default: 1, or one per executor")
+    add("--snapshot-every", type=_snapshot_every, metavar="N",
+        help="write changed rows every N calls, or a time as 10s (default: at end)")  # fmt: skip
+    add("--listen", metavar="HOST", default="127.0.0.1",
+        help="address of this host on which calls are taken (default: 127.0.0.1)")  # fmt: skip
+    _common(add, master="this process, without Spark")
+
+
+def _call_arguments(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add(
+        "loop",
+        metavar="CLASS",
+        help="name of the loop: that of the class, unless served with --loop",
+    )
+    add("method", metavar="METHOD", help="of the class")
+    add("arguments", metavar="ARG", nargs="*", help="of the method")
+    add("--file", metavar="FILE", help="make a call for each line or row of a file")
+    add("--output", metavar="FILE", help="write arguments and answers of --file to a .csv file")
+    add("--json", action="store_true", help="print answers as JSON, a line each")
+    add("--timeout", type=_at_least(0, float), metavar="S", help="an answer may take so long")
+    _common(add, master="")

@@ -16,6 +16,7 @@ _NAMES = (
 _OPTION = re.compile(rf"\b({'|'.join(_NAMES)})=(True\b|(?=[\w'\"]))?")
 _CALLS = {
     "MainLoop.resume(...)": "`vertexsdk stream --resume`",
+    "StatefulLoop.resume(...)": "`vertexsdk serve --resume`",
     "MainLoop(program, graph)": "`vertexsdk stream` without --resume",
     "compiled=False": "--compiled no",
     "exchange='shuffle'": "--engine shuffle",

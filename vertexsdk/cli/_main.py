@@ -1,4 +1,4 @@
-"""The command line: `vertexsdk run`, `stream` and `query`.
+"""The command line: `vertexsdk run`, `stream`, `query`, `serve` and `call`.
 
 Exit status: 0 done; 1 the run failed, and what was committed stays readable; 2 bad arguments or
 input, with a message of one line.
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with _messages(), interrupted_by_signals():
         clock = CommandClock()
         try:
-            args = parser(_run, _stream, _query).parse_args(arguments)
+            args = parser(_run, _stream, _query, _serve, _call).parse_args(arguments)
             args.clock = clock
             if args.verbose:
                 logging.getLogger("vertexsdk").setLevel(logging.INFO)
@@ -424,6 +424,23 @@ def _summary(args: argparse.Namespace, result: Result, s: dict[str, Any]) -> Non
 
 def _count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def _serve(args: argparse.Namespace) -> int:
+    from vertexsdk.cli._keyed_commands import serve, stateful_class
+
+    cls = stateful_class(args.stateful)
+    args.engine = "local" if args.master is None else "spark"
+    with _spark(args, cls.__name__) as spark:
+        serve(args, cls, spark)
+    return 0
+
+
+def _call(args: argparse.Namespace) -> int:
+    from vertexsdk.cli._keyed_commands import call
+
+    call(args)
+    return 0
 
 
 def _query(args: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,7 +73,7 @@ class StreamSession:
             yield self._answer(main)
         with (
             ReadAhead(source) as batches,
-            _stopped_by_signals(source, self.follow),
+            stopped_by_signals(source.stop, waits=self.follow),
             contextlib.closing(self._bar),
         ):
             for batch in batches:
@@ -167,14 +167,14 @@ class StreamSession:
 
 
 @contextlib.contextmanager
-def _stopped_by_signals(source: ChangeFiles, follow: bool) -> Iterator[None]:
-    """With `follow`, let Ctrl-C and SIGTERM stop the source; batches read before are committed."""
-    if not follow or threading.current_thread() is not threading.main_thread():
+def stopped_by_signals(stop: Callable[[], object], *, waits: bool = True) -> Iterator[None]:
+    """Have Ctrl-C and SIGTERM call `stop`, where a command `waits` for more; the rest is done."""
+    if not waits or threading.current_thread() is not threading.main_thread():
         yield
         return
     before = {}
     for number in (signal.SIGINT, signal.SIGTERM):
-        before[number] = signal.signal(number, lambda *_: source.stop())
+        before[number] = signal.signal(number, lambda *_: stop())
     try:
         yield
     finally:

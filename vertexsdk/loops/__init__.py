@@ -19,6 +19,8 @@ __all__ = [
     "networkx_backend",
     "output",
     "query_service",
+    "request_client",
+    "request_service",
     "rescale",
     "result",
     "run",

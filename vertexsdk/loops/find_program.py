@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -38,14 +39,28 @@ def load_program(text: str) -> Program:
                 "algorithms` lists them; for one of your own give module:Class or path.py:Class"
             )
         return Program(built_in[name], name=name)
+    program = load_class(text, _is_program, "Vertex")
+    return program if isinstance(program, Program) else Program(program)
+
+
+def load_class(text: str, accepts: Callable[[Any], bool], base: str) -> Any:
+    """Return what `module:Class` or `path.py:Class` names.
+
+    Args:
+        accepts: whether it is of the kind that is wanted.
+        base: the class that such a one derives from, for messages.
+
+    Raises:
+        InputError: there is no such class, or its file cannot be imported.
+    """
     place, _, name = text.rpartition(":") if ":" in text else (text, "", "")
     module = _from_file(place) if place.endswith(".py") else _from_module(place)
-    program: Any = getattr(module, name, None)
-    if _is_program(program):
-        return program if isinstance(program, Program) else Program(program)
-    names = sorted(key for key, value in vars(module).items() if _is_program(value))
+    chosen: Any = getattr(module, name, None)
+    if accepts(chosen):
+        return chosen
+    names = sorted(key for key, value in vars(module).items() if accepts(value))
     problem = (
-        f"{place} has no Vertex subclass {name!r}" if name else f"{place}: write {place}:Class"
+        f"{place} has no {base} subclass {name!r}" if name else f"{place}: write {place}:Class"
     )
     raise InputError(f"{problem}; it has: {', '.join(names) or 'none'}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -13,12 +13,24 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.packed_strings import pack_arrow
 from vertexsdk.engine.keyed.calls import Values, number_of_values, stored_values
 from vertexsdk.errors import InputError
-from vertexsdk.program.keyed import ABSENT, KeyedMethod, Parameter
+from vertexsdk.program.keyed import ABSENT, Parameter
 
 BLOCK = 1 << 16  # calls of a block
 
 
-def blocks_of(name: str, method: KeyedMethod, given: Sequence[Any]) -> Iterator[list[Values]]:
+class Signature(Protocol):
+    """A method, as far as who calls it needs it."""
+
+    @property
+    def name(self) -> str:
+        """Of the method."""
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Without `self`."""
+
+
+def blocks_of(name: str, method: Signature, given: Sequence[Any]) -> Iterator[list[Values]]:
     """Yield the columns of the parameters, for so many calls at a time as a block has.
 
     Args:

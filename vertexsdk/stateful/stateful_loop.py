@@ -31,9 +31,10 @@ from vertexsdk.state import Manifest, Store
 from vertexsdk.state.address import Address, address_or_default
 from vertexsdk.state.version_history import ClosedError
 from vertexsdk.stateful._analysis import program_of
-from vertexsdk.stateful._call_stream import CallBatch, CallIntake, start_calls
+from vertexsdk.stateful._call_service import CallAnswers
 from vertexsdk.stateful._columns import BLOCK, blocks_of
 from vertexsdk.stateful._history import CallHistory, counts_of
+from vertexsdk.stateful.call_stream import CallBatch, CallIntake, start_calls
 from vertexsdk.stateful.elements import choose_element
 from vertexsdk.stateful.stateful import Stateful, bind, without_self
 from vertexsdk.transport.select import transport_for
@@ -41,6 +42,8 @@ from vertexsdk.transport.shipping import ship_by_value
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from vertexsdk.loops.request_service import RequestService
 
 _log = logging.getLogger("vertexsdk")
 _TRIES = 3  # of a block whose processors are lost
@@ -314,6 +317,7 @@ class StatefulLoop:
         self._applied, self._whole = 0, True
         self._snapshot_at = time.monotonic()
         self._streams: list[Stream] = []
+        self._service: RequestService | None = None
         if spark is not None:
             ship_by_value([cls])
         with ExitStack() as undo:
@@ -409,6 +413,7 @@ class StatefulLoop:
         return {
             "loop": self.loop, "version": manifest.iteration, "calls": record.calls,
             "calls_since_snapshot": record.calls - record.snapshot,
+            **({} if self._history.closed_by is None else {"state": "closed"}),
         }  # fmt: skip
 
     def snapshot(self) -> None:
@@ -421,13 +426,49 @@ class StatefulLoop:
             self._recover()
             self._write_snapshot()
 
+    def serve(self, host: str = "127.0.0.1") -> None:
+        """Answer the calls of other processes, until the loop is closed.
+
+        They use a `StatefulClient`, or `vertexsdk call`. Whoever can read the store can call; the
+        connections are encrypted.
+
+        Args:
+            host: the name or address of this host on which to listen; others than 127.0.0.1 let
+                other hosts call.
+
+        Raises:
+            InputError: this process cannot listen there, or it does so already.
+            StateError: the store cannot be written.
+
+        Example:
+            >>> flow.serve()  # doctest: +SKIP
+            >>> with StatefulClient("WordCount") as client:  # doctest: +SKIP
+            ...     client.count("be")
+            2
+        """
+        from vertexsdk.loops.request_service import RequestService
+
+        with self._lock:
+            self._require_open()
+            if self._service is not None:
+                raise InputError(f"loop {self.loop!r} answers the calls of other processes already")
+            answers = CallAnswers(self.program, self._submit)
+            self._service = RequestService(self._store, self.loop, "calls", answers, host)
+
+    def _submit(self, name: str, arguments: Sequence[Any]) -> Future[Any]:
+        future: Future[Any] = getattr(self, name).submit(*arguments)
+        return future
+
     def close(self) -> None:
-        """Stop streams, take a snapshot if there are calls since the last one, and end.
+        """Stop streams, answer no more, take a snapshot if there are calls since the last, and end.
 
         May be called twice.
         """
         for stream in self._streams:
             stream.stop()
+        service, self._service = self._service, None
+        if service is not None:
+            service.close()
         with self._lock:
             if isinstance(self._history.closed_by, ClosedError):
                 return

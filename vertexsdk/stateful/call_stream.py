@@ -19,13 +19,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vertexsdk.engine.keyed.calls import Calls, number_of_values, stored_values
+from vertexsdk.engine.keyed.calls import Calls, number_of_values, python_values, stored_values
 from vertexsdk.errors import CallError, InputError, excerpt, first_line
 from vertexsdk.graph.load.followed_files import FollowedFile, FollowedFiles
 from vertexsdk.loops.streams.file_stream import FileStream, refuse_others
 from vertexsdk.loops.streams.intake import Intake, Stream, StreamProgress
 from vertexsdk.program.keyed import ABSENT, KeyedMethod, Parameter
-from vertexsdk.stateful._columns import BLOCK, blocks_of
+from vertexsdk.stateful._columns import BLOCK, Signature, blocks_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -147,7 +147,7 @@ class _Reader:
         number: the method's place in the class.
     """
 
-    def __init__(self, name: str, number: int, method: KeyedMethod) -> None:
+    def __init__(self, name: str, number: int, method: Signature) -> None:
         self.name, self.number, self.method = name, number, method
         self.takes_lines = [p.kind for p in method.parameters] == ["str"]
 
@@ -333,6 +333,25 @@ def _is_text(*values: Any) -> bool:
 def _source(method: str, path: str) -> str:
     """Return the name of a file in a loop's offsets: each method has its own."""
     return f"{method} {path}"
+
+
+def arguments_of_files(
+    paths: Sequence[str], name: str, method: Signature
+) -> Iterator[tuple[list[list[Any]], Sequence[str]]]:
+    """Yield the arguments of the calls that files have, a column for each parameter, and what is
+    wrong with the first few lines that are not calls.
+
+    Args:
+        paths: files, directories and globs.
+        name: of class and method, for messages.
+        method: its name and parameters.
+
+    Raises:
+        InputError: no such file, or it has not the columns.
+    """
+    for batch in _CallFiles(paths, _Reader(name, 0, method)):
+        columns = [batch.calls.arguments[0, p] for p in range(len(method.parameters))]
+        yield list(map(python_values, columns)), batch.texts
 
 
 def start_calls(
