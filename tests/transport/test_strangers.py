@@ -251,7 +251,7 @@ def test_strangers_who_take_all_descriptors(launch: Launch) -> None:
 def test_a_port_scan_beside_a_run_on_spark(spark: SparkSession) -> None:
     source, target = [k % 50 for k in range(200)], [(7 * k) % 53 for k in range(200)]
     graph = Graph.from_arrays(source, target, spark=spark, partitions=2)
-    with run(ConnectedComponents, graph) as result:
+    with run(ConnectedComponents, graph, backend="memory://scanned") as result:
         expected = result.to_dict()
     (launch,) = (x for x in resident._launches if x.alive and x.partitions == 2)
     done = threading.Event()
@@ -268,7 +268,7 @@ def test_a_port_scan_beside_a_run_on_spark(spark: SparkSession) -> None:
         scans = pool.submit(strangers)
         try:
             for _ in range(3):
-                with run(ConnectedComponents, graph) as result:
+                with run(ConnectedComponents, graph, backend="memory://scanned") as result:
                     assert result.to_dict() == expected
         finally:
             done.set()
