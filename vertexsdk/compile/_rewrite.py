@@ -15,6 +15,7 @@ import re
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum, EnumType, IntEnum
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -77,6 +78,7 @@ class Globals:
                 raise CannotCompile(method, node, f"{name[2:]} means two things in two modules")
             return
         self.values[name] = value
+        value = _plain(value)
         value = getattr(value, "py_func", value)  # of a function that Numba compiles
         if isinstance(value, ModuleType):
             if value.__name__.split(".")[0] not in ("math", "numpy"):
@@ -96,7 +98,7 @@ class Globals:
             self.lines[name] = f"{name} = np.{value.dtype}({str(value)!r})"
         elif isinstance(value, tuple) and all(isinstance(v, (int, float)) for v in value):
             items = "".join(f"float({str(v)!r}), " if isinstance(v, float) else f"{v!r}, "
-                            for v in value)  # fmt: skip
+                            for v in map(_plain, value))  # fmt: skip
             self.lines[name] = f"{name} = ({items})"
         elif isinstance(value, np.ndarray) and value.dtype.kind in "ifb" and value.size <= 4096:
             data = value.tobytes().hex()
@@ -114,6 +116,12 @@ class Globals:
             kind = "an array of more than 4,096 numbers"
             if not isinstance(value, np.ndarray):
                 kind = f"a {type(value).__name__}"
+            if isinstance(value, EnumType):
+                raise CannotCompile(
+                    method, node,
+                    f"of {name[2:]} only its members compile, as {name[2:]}.NAME, if it is an "
+                    "IntEnum of the module",
+                )  # fmt: skip
             closed = name[2:] in method.function.__code__.co_freevars
             raise CannotCompile(
                 method, node,
@@ -140,6 +148,7 @@ class Globals:
                 method, node, f"{function.__name__} calls itself: write it as a loop"
             )
         inner = Method(name, function, tree, function.__code__.co_filename, method.line)
+        _inline_members(inner, tree)
         for global_name, at in free_names(tree):
             self.bind(inner, at, global_name, lookup(inner, at, global_name))
         names = {g for g, _ in free_names(tree)}
@@ -178,6 +187,50 @@ def free_names(tree: ast.FunctionDef) -> list[tuple[str, ast.AST]]:
         and n.id not in bound
         and not hasattr(builtins, n.id)
     ]
+
+
+def _plain(value: Any) -> Any:
+    """Return the number or text that an IntEnum's or StrEnum's member is."""
+    return value.value if isinstance(value, Enum) and isinstance(value, (int, str)) else value
+
+
+class _Members(ast.NodeTransformer):
+    """Replaces members of IntEnums, such as `Kind.FRIEND`, by their numbers."""
+
+    def __init__(self, method: Method, names: set[str]) -> None:
+        self.method, self.names = method, names
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        """Compare with a member by == where it is by `is`, as numbers are."""
+        same = {ast.Is: ast.Eq, ast.IsNot: ast.NotEq}
+        sides = [self.visit(x) for x in (node.left, *node.comparators)]
+        for k, op in enumerate(node.ops):
+            if type(op) in same and any(literal_int(x) is not None for x in sides[k : k + 2]):
+                node.ops[k] = same[type(op)]()
+        node.left, *node.comparators = sides
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        if node.attr == "value" and literal_int(node.value) is not None:
+            return node.value  # of a member
+        if not isinstance(node.value, ast.Name) or node.value.id not in self.names:
+            return node
+        kind = lookup(self.method, node, node.value.id)
+        member = None
+        if isinstance(kind, EnumType) and issubclass(kind, IntEnum):
+            member = kind.__members__.get(node.attr)
+        if member is None:
+            return node
+        number = ast.parse(str(int(member)), mode="eval").body
+        for part in ast.walk(number):
+            ast.copy_location(part, node)
+        return number
+
+
+def _inline_members(method: Method, tree: ast.FunctionDef) -> None:
+    members = _Members(method, {name for name, _ in free_names(tree)})
+    tree.body = [members.visit(s) for s in tree.body]
 
 
 def user_name(name: str) -> str:
@@ -654,6 +707,8 @@ def rewrite_method(
     if method.tree is None:
         raise CannotCompile(method, None, "its source cannot be read")
     tree = copy.deepcopy(method.tree)  # it is rewritten for every path that leads to it
+    _inline_members(method, tree)
+    free = dict(free_names(tree))
     for node in ast.walk(tree):
         if isinstance(node, tuple(_NOT_COMPILED)):
             kind = next(kind for kind in _NOT_COMPILED if isinstance(node, kind))
@@ -676,7 +731,7 @@ def rewrite_method(
     elif method.name in ("init", "adapt"):
         own = []
     inner = ast.Module(body=body or [ast.Pass()], type_ignores=[])
-    free = {n: at for n, at in free_names(method.tree) if n not in own and n != rewriter.delta}
+    free = {n: at for n, at in free.items() if n not in own and n != rewriter.delta}
     for name, at in free.items():
         globals_.bind(method, at, name, lookup(method, at, name))
     _rename(inner, set(free))

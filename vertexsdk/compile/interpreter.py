@@ -35,7 +35,7 @@ from vertexsdk.compile.mutation_log import ADD, EMIT, REMOVE, LogEntry, Mutation
 from vertexsdk.compile.plan import Plan
 from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.errors import ProgramError, RunError, VertexError
-from vertexsdk.graph.edge_attributes import attribute_types, records
+from vertexsdk.graph.edge_attributes import attribute_members, attribute_types, records
 from vertexsdk.graph.id_codec import IdCodec, Namer
 from vertexsdk.graph.target_rows import TargetRows
 from vertexsdk.program.algebra import Algebra, VertexId
@@ -53,12 +53,18 @@ class Cursor:
     """The services behind `self` while one vertex's method runs (`Vertex._runtime`)."""
 
     def __init__(
-        self, v: VertexArrays, names: IdCodec | None, log: MutationLog, value: str | None = None
+        self,
+        v: VertexArrays,
+        names: IdCodec | None,
+        log: MutationLog,
+        value: str | None = None,
+        edge: Any = None,
     ) -> None:
         t = v.topology
         self.start, self.stop = t.start, t.stop
         self.target = t.target
         self.attributes = [*attribute_types(value)]
+        self.enums = {name: edge[name] for name in attribute_members(value)}
         self.value = None if t.value is None else records(t.value, value)
         self.reverse = t.reverse
         self._ghosts = len(t.ghost_ids)
@@ -98,6 +104,9 @@ class Cursor:
                 values = self.value[lo:hi].tolist()
             if self.attributes:
                 values = [dict(zip(self.attributes, x, strict=True)) for x in values]
+                for name, kind in self.enums.items():
+                    for x in values:
+                        x[name] = kind(x[name])
             back = [False] * (hi - lo)
             if self.reverse is not None:
                 back = self.reverse[lo:hi].tolist()
@@ -196,7 +205,7 @@ class InterpretedMethods(Methods):
         self.vertex = new_cursor(self.spec, plan.params, num_vertices, plan.sees, names)
 
     def _cursor(self, v: VertexArrays, log: MutationLog) -> Cursor:
-        cursor = Cursor(v, self.names, log, self.spec.value_dtype)
+        cursor = Cursor(v, self.names, log, self.spec.value_dtype, self.spec.cls.edge)
         if self.spec.facts.reads_target_rows:
             cursor.reach = v.reach or TargetRows.alone(v.topology)
         return cursor

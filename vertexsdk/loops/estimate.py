@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.memory_limit import memory_limit
-from vertexsdk.graph.edge_attributes import attribute_types
+from vertexsdk.graph.edge_attributes import attribute_members, attribute_types
 from vertexsdk.graph.graph import Graph
 from vertexsdk.loops.arguments import with_parameters
 from vertexsdk.loops.run import run
@@ -244,9 +244,11 @@ def _folded(program: Program, graph: Graph, sample: _Sample, size: int, vertices
         codes = [code % max(round(vertices * share), 2) for code in codes]
     source, target = codes
     value: Any = np.asarray(rows["value"])
-    names = list(attribute_types(program.value_dtype))
+    names = attribute_types(program.value_dtype)
+    members = attribute_members(program.value_dtype)
+    first = {n: np.full(len(value), next(iter(m.values()))) for n, m in members.items()}
     part = Graph.from_arrays(
-        source, target, dict.fromkeys(names, value) if names else value, spark=graph.spark,
+        source, target, dict.fromkeys(names, value) | first if names else value, spark=graph.spark,
         undirected=graph.undirected, multi=graph.multi, partitions=graph.partitions,
     )  # fmt: skip
     part.silent = True

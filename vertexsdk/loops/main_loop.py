@@ -340,8 +340,9 @@ class MainLoop(WindowedLoop):
         Args:
             changes: a `Changes` batch; a DataFrame of Spark, pandas or Polars, or an Arrow table,
                 with columns `kind,source,target[,value]`; or `(sign, source, target[, value])`
-                tuples. An edge that is added without a value, or
-                with None or null, keeps the value it has; that of a new edge is 1.
+                tuples. An edge that is added without a value, or with None or null, keeps the
+                value it has; that of a new edge is 1, or the first member of an attribute that is
+                an IntEnum.
             time: for a loop with a `window`, when each change happened: numbers, in seconds, or
                 times (datetime64, datetime, ISO 8601), as an array of shape (k,), or one for all;
                 of a DataFrame the name of a column.

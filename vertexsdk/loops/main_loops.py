@@ -330,6 +330,7 @@ def _require_fit(programs: Sequence[Program], params: Mapping[str, Any]) -> None
     if len(values) > 1:
         (one, a), (other, b) = [*values.items()][:2]
         shown = [", ".join(attribute_types(v)) or v for v in (one, other)]
+        shown = [one, other] if shown[0] == shown[1] else shown  # names of other types
         raise InputError(
             f"{a.name} reads edges as {shown[0]}, {b.name} as {shown[1]}: a log has values of one "
             "kind; give each its MainLoop"

@@ -7,6 +7,7 @@ declarations and its source tell is kept in one `ClassSpec` per class.
 from __future__ import annotations
 
 import ast
+import enum
 import inspect
 import sys
 import typing
@@ -84,6 +85,9 @@ class ClassSpec:
 
 
 def _value_dtype(kind: type) -> str:
+    if issubclass(kind, enum.IntEnum):
+        members = ";".join(f"{name}:{int(m)}" for name, m in kind.__members__.items())
+        return f"int64{{{members}}}"
     return "int64" if dtype_of(kind).kind == "i" else "float64"
 
 
@@ -441,12 +445,25 @@ def analyse(cls: type[Vertex]) -> ClassSpec:
 def _check_edge(cls: type[Vertex], where: str, facts: Facts) -> None:
     """Raise ProgramError for edge attributes that no graph can have."""
     if not isinstance(cls.edge, Mapping):
+        if issubclass(cls.edge, enum.Enum):
+            raise ProgramError(
+                f"{where}: edge = {cls.edge.__name__}: name the attribute, as in "
+                f"edge = {{'relation': {cls.edge.__name__}}}"
+            )
         return
     for name, kind in cls.edge.items():
-        if not name.isidentifier() or name in _NOT_ATTRIBUTES or kind not in (int, float):
+        named = isinstance(kind, type) and issubclass(kind, enum.IntEnum)
+        fits = named or kind in (int, float)
+        if not name.isidentifier() or name in _NOT_ATTRIBUTES or not fits:
             raise ProgramError(
                 f"{where}: edge = {{{name!r}: {getattr(kind, '__name__', kind)}}}: an attribute is "
-                f"int or float, and its name is none of {', '.join(_NOT_ATTRIBUTES)}"
+                f"int or float, or an IntEnum, and its name is none of {', '.join(_NOT_ATTRIBUTES)}"
+            )
+        members = [*kind.__members__.items()] if issubclass(kind, enum.IntEnum) else [("one", 1)]
+        if not members or not all(n.isidentifier() and abs(x) < 2**63 for n, x in members):
+            raise ProgramError(
+                f"{where}: edge = {{{name!r}: {kind.__name__}}}: the IntEnum needs members whose "
+                "names are identifiers and whose numbers are between -2**63 and 2**63"
             )
     if not cls.edge:
         raise ProgramError(f"{where}: edge = {{}}: name an attribute, or leave it out")

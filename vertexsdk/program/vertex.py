@@ -273,7 +273,7 @@ class Vertex:
         parallel_edges: whether parallel edges of a graph that keeps them (`multi`) are targets each
             by itself; with False they are one. Never with `direction = "undirected"`.
         edge: type of `target.value`, float by default; or a dict of the names and types (int,
-            float) of several values, which are then `target.NAME`.
+            float, an IntEnum) of several values, which are then `target.NAME`.
         tolerance: a vertex does not scatter while every float field is this close to its value
             at the last scatter, and nothing else changed.
         always: gather on every vertex in every iteration.

@@ -75,7 +75,8 @@ class Changes:
             rows: `(sign, source, target[, value])`; "+" adds an edge, "-" removes it, "~" gives
                 it another value. Ids are integers or strings, values are numbers; of edges with
                 several attributes, a dict of some or a tuple of all. A value or attribute that
-                "+" leaves out, or that is None, stays as it is, and is 1 for a new edge.
+                "+" leaves out, or that is None, stays as it is; of a new edge it is 1, or the first
+                member of an IntEnum.
 
         Raises:
             InputError: an unknown sign, a row of another form, or a value that is no number.
@@ -230,7 +231,7 @@ def _values(value: Any, size: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     if values.ndim != 1 or values.dtype.kind not in "if" or is_left_out(values).any():
         raise InputError(
             "the values of changes must be numbers that int64 or float64 can hold, none of them "
-            "NaN or -2**63"
+            "NaN or -2**63; give attributes as a dict"
         )
     if none.all():
         values = np.full(len(none), NO_FLOAT)

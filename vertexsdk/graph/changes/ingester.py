@@ -43,7 +43,7 @@ class Ingester:
     def addEdge(self, source: Any, target: Any, value: Any = None) -> None:
         """Add an edge, or give the one that is there this value; or a dict of edge attributes.
 
-        What is left out stays as it is, and is 1 for a new edge.
+        What is left out stays as it is; of a new edge it is 1, or an IntEnum's first member.
         """
         self._rows.append(("+", source, target, value))
 

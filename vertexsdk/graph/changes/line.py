@@ -17,7 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.errors import InputError, excerpt
-from vertexsdk.graph.edge_attributes import NO_FLOAT, NO_INT, attribute_types, pack_rows
+from vertexsdk.graph.edge_attributes import (
+    NO_FLOAT,
+    NO_INT,
+    attribute_members,
+    attribute_types,
+    choices,
+    member_number,
+    pack_rows,
+)
 
 ADD, REMOVE, CHANGE = range(3)
 SIGNS = {"+": ADD, "-": REMOVE, "~": CHANGE}
@@ -156,11 +164,17 @@ def _attributes(
 ) -> NDArray[np.int64]:
     """Read fields `name=value`; return the bits of all attributes."""
     read: dict[str, Any] = {}
+    members = attribute_members(value)
     for f in fields:
         name, equals, number = f.partition("=")
         if not equals or name not in types:
             raise ValueError(f"{excerpt(f)}; write name=value with a name of {', '.join(types)}")
-        read[name] = _whole(number) if types[name] == "int64" else _number(number, name)
+        if name in members:
+            read[name] = member_number(number, members[name])
+            if read[name] is None:
+                raise ValueError(f"{excerpt(f)} is not one of {choices(members[name])}")
+        else:
+            read[name] = _whole(number) if types[name] == "int64" else _number(number, name)
     try:
         bits: NDArray[np.int64] = pack_rows([read], value)[0]
     except InputError as error:

@@ -24,7 +24,18 @@ from vertexsdk.graph.changes.line import (
     _ascii_number,
     read_id,
 )
-from vertexsdk.graph.edge_attributes import NO_FLOAT, NO_INT, attribute_types, is_left_out, left_out
+from vertexsdk.graph.edge_attributes import (
+    NO_FLOAT,
+    NO_INT,
+    Members,
+    attribute_members,
+    attribute_types,
+    cell,
+    choices,
+    is_left_out,
+    left_out,
+    member_numbers,
+)
 
 _WORDS = pa.array([*WORDS], pa.string())
 _KINDS = np.array([*WORDS.values(), 0], np.uint8)
@@ -142,7 +153,7 @@ def is_text(kind: pa.DataType) -> bool:
 def _values(table: pa.Table, form: LineFormat, checks: Checks) -> NDArray[Any]:
     types = attribute_types(form.value)
     if types:
-        return _attributes(table, types, left_out(form.value), checks)
+        return _attributes(table, form.value, checks)
     dtype = np.dtype(form.value or "float64")
     none = NO_FLOAT if dtype.kind == "f" else NO_INT
     if "value" not in table.column_names or pa.types.is_null(table["value"].type):
@@ -160,19 +171,28 @@ def _values(table: pa.Table, form: LineFormat, checks: Checks) -> NDArray[Any]:
     return values
 
 
-def _attributes(
-    table: pa.Table, types: Mapping[str, str], absent: NDArray[np.int64], checks: Checks
-) -> NDArray[np.int64]:
+def _attributes(table: pa.Table, value: str | None, checks: Checks) -> NDArray[np.int64]:
     """The edge attributes among a table's columns, as bits; a null is left out."""
+    types, members = attribute_types(value), attribute_members(value)
     bits = np.empty((len(table), len(types)), np.int64)
-    bits[:] = absent
+    bits[:] = left_out(value)
     for k, (name, kind) in enumerate(types.items()):
         if name not in table.column_names:
+            continue
+        if name in members:
+            bits[:, k] = _members(_flat(table[name]), name, members[name], checks)
             continue
         form = LineFormat(True, kind)
         column = table.select([name]).rename_columns(["value"])
         bits[:, k] = _values(column, form, checks).view(np.int64)
     return bits
+
+
+def _members(column: pa.Array, name: str, members: Members, checks: Checks) -> NDArray[np.int64]:
+    numbers, wrong = member_numbers(column, members)
+    said = choices(members)
+    checks.append((wrong, lambda k: f"{name} {excerpt(cell(column, k))} is not one of {said}"))
+    return numbers
 
 
 def unfit_values(numbers: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[np.bool_]:

@@ -18,7 +18,16 @@ from vertexsdk.arrays.buffers import allocate
 from vertexsdk.arrays.threads import map_threaded
 from vertexsdk.errors import InputError, excerpt, first_line
 from vertexsdk.graph.changes.table import is_text
-from vertexsdk.graph.edge_attributes import attribute_types, pack
+from vertexsdk.graph.edge_attributes import (
+    NO_INT,
+    Members,
+    attribute_members,
+    attribute_types,
+    cell,
+    choices,
+    member_numbers,
+    pack,
+)
 from vertexsdk.graph.load._adjacency_rows import Chunk
 from vertexsdk.graph.load._condition import Condition
 from vertexsdk.graph.load._lines import NotIntegers, Split
@@ -195,7 +204,8 @@ def batch_chunk(
 
     Raises:
         NotIntegers: ids are strings, and `strings` was not given.
-        InputError: an id is null or of another type, or a value is not a number.
+        InputError: an id is null or of another type, or a value is not a number, or not a member
+            of the attribute's IntEnum.
     """
     given = len(batch)
     if names.condition is not None:
@@ -206,13 +216,15 @@ def batch_chunk(
     )
     values = None
     valued = 0
-    attributes = attribute_types(value)
+    attributes, members = attribute_types(value), attribute_members(value)
     if attributes:
-        columns = [batch.column(n) for n in attribute_columns(batch.schema.names, value, place)]
+        attribute_columns(batch.schema.names, value, place)
         values = pack(
             [
-                _values(column, kind, f"{place}, column {name}")
-                for column, (name, kind) in zip(columns, attributes.items(), strict=True)
+                _members(batch, name, members[name], names, place)
+                if name in members
+                else _values(batch.column(name), kind, f"{place}, column {name}")
+                for name, kind in attributes.items()
             ]
         )
         valued = len(batch)
@@ -350,6 +362,23 @@ def _values(column: pa.Array, value: str | None, place: str) -> NDArray[Any]:
     if value:
         copy[:] = array
     return copy
+
+
+def _members(
+    batch: pa.RecordBatch, name: str, members: Members, names: EdgeColumns, place: str
+) -> NDArray[np.int64]:
+    """Return the numbers of an attribute's members; a null is the first member."""
+    column = batch.column(name)
+    numbers, wrong = member_numbers(column, members)
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        x, source, target = (cell(batch.column(n), k) for n in (name, *names[:2]))
+        raise InputError(
+            f"{place}, column {name}: {excerpt(x)} of the edge {excerpt(source)} -> "
+            f"{excerpt(target)} is not one of {choices(members)}"
+        )
+    numbers[numbers == NO_INT] = next(iter(members.values()))
+    return numbers
 
 
 def id_column(ids: ArrayLike) -> pa.Array:
