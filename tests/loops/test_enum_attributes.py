@@ -429,8 +429,11 @@ def test_stored_numbers_are_those_of_members():
 
 
 def test_estimates_of_a_program_with_members():
-    graph = Graph.from_arrays([0, 1], [1, 2], {"relation": ["FRIEND", "BLOCKED"]})
-    assert graph.estimate(Alone, params={"origin": 0}).edges == 2
+    class Knows(Alone):
+        edge = {"relation": enum.IntEnum("Knows", {"WELL": 5})}  # noqa: RUF012
+
+    graph = Graph.from_arrays([0, 1], [1, 2], {"relation": [5, 5]})
+    assert graph.estimate(Knows, params={"origin": 0}).edges == 2
 
 
 class Named(Alone):
