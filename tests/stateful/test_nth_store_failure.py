@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.stateful.histories import KEYS, state_of
+from tests.stateful.histories import state_of, state_of_loop
 from tests.stateful.programs import Visits, WordCount
 from tests.support.seeds import draws, seed
 from tests.support.store_faults import KINDS, DriverKilled, NthFault
@@ -74,10 +74,10 @@ class Driver:
         if state == state_of(done):
             self.plain = done
 
-    def state(self) -> dict[Any, dict[str, Any]]:
+    def state(self) -> dict[str, dict[Any, dict[str, Any]]]:
         """All rows, with nothing failing."""
         with self.faults.paused():
-            return self.open().lookup(KEYS[self.cls])
+            return state_of_loop(self.open(), self.plain)
 
     def check(self) -> None:
         """Compare the state, and that which is in the store."""

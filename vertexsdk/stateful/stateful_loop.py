@@ -28,6 +28,7 @@ from vertexsdk.state import FencedError, Manifest, Store
 from vertexsdk.state.address import Address, address_or_default
 from vertexsdk.stateful._analysis import program_of
 from vertexsdk.stateful._columns import BLOCK, blocks_of
+from vertexsdk.stateful._explain import KeyedExplanation
 from vertexsdk.stateful._history import CallHistory, counts_of
 from vertexsdk.stateful.elements import choose_element
 from vertexsdk.stateful.stateful import Stateful, bind, without_self
@@ -351,6 +352,10 @@ class StatefulLoop:
             assert self._engine is not None
             rows = self._engine.lookup(spec.name, wanted)
         return {k: row for k, row in zip(wanted, rows, strict=True) if row is not None}
+
+    def explain(self) -> KeyedExplanation:
+        """Return how the methods run: their task elements by level, and the order of calls."""
+        return KeyedExplanation(self.program)
 
     def progress(self) -> dict[str, Any]:
         """Return the loop's version, and how many calls have changed state, of them since the
