@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.stateful.forty_programs import Recommender
 from tests.stateful.histories import state_of, state_of_loop
 from tests.stateful.programs import Visits, WordCount
 from tests.support.seeds import draws, seed
@@ -133,6 +134,14 @@ STEPS: dict[type[Stateful], list[Callable[[Any], Any]]] = {
         lambda t: t.visit("b", 1.0),
         lambda t: t.forget("a"),
         lambda t: t.state("2"),
+    ],
+    Recommender: [
+        each("add_rating", [1, 1, 2, 2], [10, 11, 10, 12], [5.0, 3.0, 4.0, 1.0]),
+        lambda t: t.recommend(1),
+        lambda t: t.add_rating(3, 11, 2.0),
+        lambda t: t.recommend(3),
+        each("add_rating", [3, 2, 1], [12, 13, 14], [1.0, 0.0, 1.0]),
+        each("recommend", [1, 2, 3]),
     ],
 }
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
-from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -170,22 +170,33 @@ class _Entries(NamedTuple):
 
 
 class _Growing:
-    """Rows that go on to one task element, as lists."""
+    """Rows that go on to one task element, as lists.
+
+    Attributes:
+        runs: (call, first item, home, how many) of rows that are items of one call.
+        keys, arguments: of each row.
+    """
 
     def __init__(self) -> None:
-        self.numbers: list[int] = []
-        self.positions: list[int] = []
-        self.homes: list[int] = []
+        self.runs: list[tuple[int, int, int, int]] = []
         self.keys: list[Any] = []
         self.arguments: list[tuple[Any, ...]] = []
 
     def add(self, number: int, position: int, home: int, key: Any, values: tuple[Any, ...]) -> None:
         """Add one row."""
-        self.numbers.append(number)
-        self.positions.append(position)
-        self.homes.append(home)
+        self.runs.append((number, position, home, 1))
         self.keys.append(key)
         self.arguments.append(values)
+
+    def entries(self, e: int, keys: Values | None) -> _Entries:
+        """Return the rows as entries of a task element."""
+        numbers, firsts, homes, counts = np.array(self.runs, np.int64).reshape(-1, 4).T
+        starts = np.cumsum(counts) - counts
+        positions = np.arange(len(self.arguments)) + np.repeat(firsts - starts, counts)
+        return _Entries(
+            np.full(len(self.arguments), e, np.uint16), np.repeat(numbers, counts), positions,
+            np.repeat(homes, counts), keys, self.arguments,
+        )  # fmt: skip
 
 
 class _Attempt:
@@ -370,17 +381,9 @@ class KeyedPartition:
                 values = (*values, [value for _, value in results if value is not None])
                 ready.setdefault(e, _Growing()).add(number, 0, _ANSWER, None, values)
         for e, growing in ready.items():
-            entries = self._entries(e, growing, None)
+            entries = growing.entries(e, None)
             order = np.argsort(entries.numbers, kind="stable")
             self._add(attempt, e, entries.take(order))
-
-    def _entries(self, e: int, growing: _Growing, keys: Values | None) -> _Entries:
-        numbers, positions, homes = (
-            np.array(column, np.int64)
-            for column in (growing.numbers, growing.positions, growing.homes)
-        )
-        elements = np.full(len(numbers), e, np.uint16)
-        return _Entries(elements, numbers, positions, homes, keys, growing.arguments)
 
     # Running
 
@@ -489,6 +492,8 @@ class KeyedPartition:
     def _finish(self, attempt: _Attempt, entries: _Entries, results: list[Any]) -> None:
         """Keep answers, and have rows go on."""
         present = [self._elements[e] for e in _different(entries.elements)]
+        if all(e.last for e in present) and (entries.homes == _NOWHERE).all():
+            return
         if all(e.last and not e.item and e.send != "all" for e in present):
             attempt.numbers.append(entries.numbers)
             if attempt.failures:
@@ -542,9 +547,7 @@ class KeyedPartition:
         places, keys, values = zip(*rows, strict=True) if rows else ((), (), ())
         if rows and places[0] >= 0 and places.count(places[0]) == len(rows):
             growing = attempt.growing.setdefault(base + places[0], _Growing())
-            growing.numbers += repeat(number, len(rows))
-            growing.positions += range(len(rows))
-            growing.homes += repeat(home, len(rows))
+            growing.runs.append((number, 0, home, len(rows)))
             growing.keys += keys
             growing.arguments += values
         else:
@@ -566,57 +569,64 @@ class KeyedPartition:
         growing, attempt.growing, attempt.out = attempt.growing, {}, {}
         for e, rows in growing.items():
             element = self._elements[e]
-            if element.send == "key":
-                keys = self._keys(attempt, e, rows)
-                entries = self._entries(e, rows, keys)
-                if self.partitions == 1:
-                    self._add(attempt, e, entries)
-                    continue
-                owners = owners_of_keys(keys, self.partitions)
-                for q in np.unique(owners).tolist():
-                    part = entries.take(np.flatnonzero(owners == q))
-                    if q == self.partition:
-                        self._add(attempt, e, part)
-                    else:
-                        attempt.out.setdefault(q, []).append(part)
-                continue
             spec = self.program.tables.get(element.table or "")
+            if element.send == "key":
+                self._send_by_key(attempt, e, rows)
+                continue
             dummy: Values | None = None
-            if spec is not None and spec.indexed:  # among others that have one
-                dummy = stored_values(spec.key, [DEFAULTS[spec.key]] * len(rows.numbers))
-            entries = self._entries(e, rows, dummy)
-            for q in range(self.partitions) if element.send == "all" else ():
-                part = entries
-                if element.whole:
-                    part = entries._replace(positions=np.full(len(rows.numbers), q))
-                elif q != self.partition:
-                    part = entries._replace(homes=np.full(len(rows.numbers), _NOWHERE))
-                if q != self.partition:
-                    attempt.out.setdefault(q, []).append(part)
-                else:
-                    self._add(attempt, e, part)
+            if spec is not None and spec.indexed:  # among others that have a key
+                dummy = stored_values(spec.key, [DEFAULTS[spec.key]] * len(rows.keys))
+            entries = rows.entries(e, dummy)
             if element.send == "here":
                 self._add(attempt, e, entries)
+                continue
+            for q in range(self.partitions):
+                if element.whole:
+                    part = entries._replace(positions=np.full(len(rows.keys), q))
+                else:
+                    home = (
+                        entries.homes if q == self.partition else np.full(len(rows.keys), _NOWHERE)
+                    )
+                    part = entries._replace(homes=home)
+                self._add_for(attempt, e, q, part)
 
-    def _keys(self, attempt: _Attempt, e: int, rows: _Growing) -> Values:
-        """Return the keys of rows, which are dropped where they are of another type."""
+    def _send_by_key(self, attempt: _Attempt, e: int, rows: _Growing) -> None:
+        keys, bad = self._keys(e, rows)
+        entries = rows.entries(e, keys)
+        for k, error in bad:
+            number, position = int(entries.numbers[k]), int(entries.positions[k])
+            self._fail(attempt, e, number, position, error)
+        if self.partitions == 1 and not bad:
+            self._add(attempt, e, entries)
+            return
+        owners = owners_of_keys(keys, self.partitions)
+        owners[[k for k, _ in bad]] = -1
+        for q in np.unique(owners).tolist():
+            if q >= 0:
+                self._add_for(attempt, e, q, entries.take(np.flatnonzero(owners == q)))
+
+    def _add_for(self, attempt: _Attempt, e: int, q: int, entries: _Entries) -> None:
+        """Have rows wait here, or go to another partition."""
+        if q == self.partition:
+            self._add(attempt, e, entries)
+        else:
+            attempt.out.setdefault(q, []).append(entries)
+
+    def _keys(self, e: int, rows: _Growing) -> tuple[Values, list[tuple[int, Exception]]]:
+        """Return the keys of rows, and which of them are of another type."""
         spec = self.program.tables[self._elements[e].table or ""]
         kind = int if spec.key == "int" else str
         if spec.size is None and set(map(type, rows.keys)) <= {kind}:
-            try:
-                return stored_values(spec.key, rows.keys)
-            except OverflowError:
-                pass
-        good = []
+            with suppress(OverflowError):
+                return stored_values(spec.key, rows.keys), []
+        keys, bad = list[Any](), list[tuple[int, Exception]]()
         for k, key in enumerate(rows.keys):
             try:
-                rows.keys[k] = spec.convert_key(key)
-                good.append(k)
+                keys.append(spec.convert_key(key))
             except (InputError, IndexError) as error:
-                self._fail(attempt, e, rows.numbers[k], rows.positions[k], error)
-        for name, column in list(vars(rows).items()):
-            setattr(rows, name, [column[k] for k in good])
-        return stored_values(spec.key, rows.keys)
+                keys.append(DEFAULTS[spec.key])
+                bad.append((k, error))
+        return stored_values(spec.key, keys), bad
 
     def _blocks(self, attempt: _Attempt) -> Iterator[tuple[int, bytes]]:
         """Yield what goes to other partitions."""
