@@ -3,7 +3,9 @@ takes back, and state of which every partition has its own."""
 
 from __future__ import annotations
 
+import json
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,16 +19,20 @@ from vertexsdk import (
     CallError,
     InputError,
     Map,
+    Matrix,
     Partitioned,
     PerPartition,
     ProgramError,
+    SparseVector,
     Stateful,
     StatefulLoop,
     Value,
     gather_all,
     on_all,
 )
+from vertexsdk.state import open_store
 from vertexsdk.stateful._analysis import program_of
+from vertexsdk.stateful.reading import StoredState
 
 PARTITIONS = (1, 2, 7)
 
@@ -188,3 +194,58 @@ def test_a_variable_that_cannot_be_sent_fails_its_call_alone() -> None:
 def test_gather_all_takes_a_partial_value() -> None:
     with pytest.raises(InputError, match=r"give the value of on_all\(self.x\)"):
         gather_all([1, 2])  # type: ignore[arg-type]
+
+
+class Links(Stateful):
+    """A matrix by column."""
+
+    links = Partitioned(Matrix(str, int, by="column"), key="target")
+
+    def link(self, source: str, target: int, weight: float) -> bool:
+        known = (source, target) in self.links
+        self.links[source, target] += weight
+        return known
+
+    def into(self, target: int) -> list[tuple[str, float]]:
+        return self.links.column(target).items()
+
+    def unlink(self, source: str, target: int) -> None:
+        del self.links[source, target]
+
+    def forget(self, target: int) -> None:
+        self.links.clear(target)
+
+    def product(self) -> list[tuple[str, float]]:
+        parts = gather_all(on_all(self.links).multiply(SparseVector({1: 1.0, 2: 10.0})))
+        return sum(parts, SparseVector()).items()
+
+
+@pytest.mark.parametrize("partitions", PARTITIONS)
+def test_a_matrix_by_column(partitions: int) -> None:
+    plain = Links()
+    url = f"memory://columns-{partitions}"
+    with StatefulLoop(Links, backend=url, partitions=partitions, replace=True) as flow:
+        for target in (plain, flow):
+            links = [("a", 1, 0.5), ("b", 1, 2.0), ("a", 2, 1.0), ("a", 1, 1.0), ("c", 3, 1.0)]
+            assert [target.link(*one) for one in links] == [False, False, False, True, False]
+            target.unlink("b", 1)
+            target.forget(3)
+            assert target.into(1) == [("a", 1.5)]
+            assert target.product() == [("a", 11.5)]
+        with pytest.raises(CallError, match="KeyError"):
+            flow.unlink("b", 1)
+        assert state_of_loop(flow, plain) == state_of(plain)
+
+
+def test_stored_rows_of_matrices_and_of_every_partition(tmp_path: Path) -> None:
+    url = f"lmdb://{tmp_path}/store"
+    with StatefulLoop(Recommender, backend=url, partitions=2) as flow:
+        flow.add_rating.map([1, 2, 3, 4], [10, 10, 10, 10], [5.0, 3.0, 4.0, 1.0])
+    with open_store(url) as store:
+        manifest = store.version("Recommender")
+        ratings = StoredState(store, manifest, "ratings")
+        assert dict(ratings.rows([1, 9])) == {1: {"cells": "[[10, 5.0]]"}}
+        together = list(StoredState(store, manifest, "together").rows())
+    counts = [json.loads(row["cells"]) for key, row in together if key == 10]
+    assert sum(count for ((_, count),) in counts) == 8
+    assert len(counts) == 2  # of each partition its own
