@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import inspect
 import os
+import time
 
 import numpy as np
 import pytest
@@ -23,6 +24,14 @@ from vertexsdk import (
 from vertexsdk.stateful._analysis import program_of
 
 TOTAL = 0
+
+
+def of_today(key: int) -> float:
+    return _seconds() + key
+
+
+def _seconds() -> float:
+    return time.time()
 
 
 class Refused(Stateful):
@@ -112,6 +121,9 @@ class Refused(Stateful):
 
     def drawn(self, key: int) -> None:
         self.values[key] = np.random.default_rng().random()  # differs in a replay
+
+    def by_a_function(self, key: int) -> None:
+        self.values[key] = of_today(key)  # time.time() differs in a replay
 
     def environment(self, key: int) -> str:
         return os.getenv("HOME")  # runs on another machine

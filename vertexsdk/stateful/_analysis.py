@@ -28,7 +28,7 @@ from vertexsdk.stateful._accesses import parents_of
 from vertexsdk.stateful._cuts import GIVEN, Cut, Cutting
 from vertexsdk.stateful._lowering import Lowering
 from vertexsdk.stateful._order import ordered
-from vertexsdk.stateful._replays import differs_in_a_replay
+from vertexsdk.stateful._replays import differing_calls, value_of
 from vertexsdk.stateful.elements import StateElement
 from vertexsdk.stateful.stateful import Stateful, kind_of, without_self
 
@@ -220,10 +220,8 @@ class _Analysis:
                 parent = self._parents[node]
                 if not (isinstance(parent, ast.Attribute) and parent.value is node):
                     self._refuse(node, "it passes self on: give other functions values instead")
-            if isinstance(node, ast.Call):
-                reason = differs_in_a_replay(node, self._value)
-                if reason:
-                    self._refuse(node, reason)
+        for node, reason in differing_calls(self._function, self._tree):
+            self._refuse(node, reason)
 
     def _check_attributes(self) -> None:
         """Refuse what is not a state element, a constant, or a method without state."""
@@ -257,20 +255,8 @@ class _Analysis:
             n.attr in self._elements or self._is_function(n.attr) for n in used
         )
 
-    def _value(self, node: ast.AST) -> Any:
-        """Return what a name or attribute of the method's module is, `ABSENT` where unknown."""
-        if isinstance(node, ast.Attribute):
-            return getattr(self._value(node.value), node.attr, ABSENT)
-        if not isinstance(node, ast.Name) or node.id in self._function.__code__.co_varnames:
-            return ABSENT
-        names = inspect.getclosurevars(self._function)
-        for known in (names.nonlocals, names.globals, names.builtins):
-            if node.id in known:
-                return known[node.id]
-        return self._function.__globals__.get(node.id, ABSENT)
-
     def _is_on_all(self, node: ast.AST) -> bool:
-        return self._value(node) is on_all
+        return value_of(node, self._function) is on_all
 
     def _compiled(
         self, name: str, arguments: Sequence[str], body: Sequence[ast.stmt]

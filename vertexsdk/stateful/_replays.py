@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import ast
 import datetime
+import inspect
 import random
-from collections.abc import Callable
-from types import ModuleType
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
+
+from vertexsdk.program.keyed import ABSENT
+from vertexsdk.program.syntax import function_tree
+
+_OWN = str(Path(__file__).parents[1])
 
 _TIMES = {"now", "today", "utcnow"}
 _DIFFERENT = {"secrets", "time", "uuid", "numpy.random", "random"}
@@ -23,14 +31,49 @@ _MACHINE = {
 _NAMES = {"_io": "builtins", "io": "builtins", "posix": "os", "nt": "os", "_socket": "socket"}
 
 
-def differs_in_a_replay(call: ast.Call, value_of: Callable[[ast.AST], Any]) -> str:
-    """Return why a method may not make a call, "" where it may.
+def value_of(node: ast.AST, function: FunctionType) -> Any:
+    """Return what a name or attribute within a function is, `ABSENT` where that is not known."""
+    if isinstance(node, ast.Attribute):
+        return getattr(value_of(node.value, function), node.attr, ABSENT)
+    if not isinstance(node, ast.Name) or node.id in function.__code__.co_varnames:
+        return ABSENT
+    names = inspect.getclosurevars(function)
+    for known in (names.nonlocals, names.globals, names.builtins):
+        if node.id in known:
+            return known[node.id]
+    return function.__globals__.get(node.id, ABSENT)
+
+
+def differing_calls(
+    function: FunctionType, tree: ast.AST, seen: frozenset[Any] = frozenset()
+) -> Iterator[tuple[ast.AST, str]]:
+    """Yield the calls that a method may not make, also by functions of the user's, and why.
 
     Args:
-        call: the call.
-        value_of: returns what an expression is, where it names something of the module.
+        function, tree: the method.
+        seen: functions that were looked at.
     """
-    function = value_of(call.func)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        called = value_of(node.func, function)
+        reason = _reason(node, called)
+        if reason:
+            yield node, reason
+        elif isinstance(called, FunctionType) and called not in seen and _is_users(called):
+            inner = function_tree(called)
+            for _, why in differing_calls(called, inner, seen | {called}) if inner else ():
+                yield node, f"{ast.unparse(node.func)}() is not for methods: {why}"
+
+
+def _is_users(function: FunctionType) -> bool:
+    """Whether a function is neither of a library nor of Python."""
+    file = function.__code__.co_filename
+    return not any(part in file for part in ("site-packages", sysconfig.get_path("stdlib"), _OWN))
+
+
+def _reason(call: ast.Call, function: Any) -> str:
+    """Return why a method may not make a call, "" where it may."""
     shown = ast.unparse(call.func)
     name, module = getattr(function, "__name__", ""), _module_of(function)
     owner = getattr(function, "__self__", None)
