@@ -66,6 +66,7 @@ CALLS: dict[type[Stateful], dict[str, Draw]] = {
         "of_state": lambda c: (c.choice(INTS),),
         "maybe_unbound": lambda c: (c.choice(INTS), c.choice(USERS)),
         "chained": lambda c: (c.choice(INTS), c.choice(USERS)),
+        "best": lambda c: (_line(c),),
         "total": lambda c: (),
     },
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+
 from vertexsdk import Map, Partitioned, Stateful, gather_all, on_all
 
 
@@ -195,6 +197,15 @@ class Divided(Stateful):
         elif key in self.values:
             raise ValueError(f"{word!r} is not there")
         return one
+
+    def best(self, line: str) -> list[tuple[int, str]]:
+        heap: list[tuple[int, str]] = []
+        names = iter("abcdefghijklmnop")
+        for word in line.split():
+            count = self.counts[word]
+            heapq.heappush(heap, (-count, word + next(names)))
+        heap.sort()
+        return [one for one in heap if one in heap]
 
     def total(self) -> float:
         numbers = gather_all(on_all(self.values).values())

@@ -24,6 +24,7 @@ from vertexsdk import (
 from vertexsdk.stateful._analysis import program_of
 
 TOTAL = 0
+SEEN: list[int] = []
 
 
 def of_today(key: int) -> float:
@@ -81,6 +82,19 @@ class Refused(Stateful):
         row = self.users[user]
         self.values[key] = 1.0
         row.count = 5  # set its fields first
+
+    def read_after_another(self, user: str, other: str) -> int:
+        row = self.users[user]
+        self.users[other].count += 1
+        return row.count  # read its fields first
+
+    def keeps_in_the_module(self, key: int) -> None:
+        SEEN.append(key)  # SEEN would be state outside of state elements
+        self.values[key] = 1.0
+
+    def keeps_in_the_class(self, key: int) -> None:
+        Refused.SCALE = 3.0  # Refused would be state outside of state elements
+        self.values[key] = 1.0
 
     def two_rows_at_once(self, key: int, word: str) -> None:
         self.values[key], self.counts[word] = 1.0, 2  # set one after the other

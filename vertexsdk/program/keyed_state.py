@@ -202,17 +202,17 @@ class MapState(RowsState, MapAccess):
     def __iter__(self) -> Iterator[Any]:
         return iter(self.rows)
 
-    def keys(self) -> Iterator[Any]:
-        """The keys that have a row."""
-        return iter(self.rows)
+    def keys(self) -> list[Any]:
+        """Return the keys that have a row."""
+        return list(self.rows)
 
-    def values(self) -> Iterator[Any]:
-        """The values or rows."""
-        return (self[key] for key in self.rows)
+    def values(self) -> list[Any]:
+        """Return the values or rows."""
+        return [self[key] for key in self.rows]
 
-    def items(self) -> Iterator[tuple[Any, Any]]:
-        """The keys that have a row, each with its value or row."""
-        return ((key, self[key]) for key in self.rows)
+    def items(self) -> list[tuple[Any, Any]]:
+        """Return the keys that have a row, each with its value or row."""
+        return [(key, self[key]) for key in self.rows]
 
     def __repr__(self) -> str:
         return repr(dict(self.items()))
@@ -235,15 +235,17 @@ class ArrayState(MapState):
     def __iter__(self) -> Iterator[Any]:
         return iter([self.rows.get(k, self.spec.default) for k in range(len(self))])
 
-    values = __iter__
+    def values(self) -> list[Any]:
+        """Return the numbers."""
+        return list(self)
 
-    def keys(self) -> Iterator[Any]:
-        """The places."""
-        return iter(range(len(self)))
+    def keys(self) -> list[Any]:
+        """Return the places."""
+        return list(range(len(self)))
 
-    def items(self) -> Iterator[tuple[Any, Any]]:
-        """The places with their numbers."""
-        return enumerate(self)
+    def items(self) -> list[tuple[Any, Any]]:
+        """Return the places with their numbers."""
+        return list(enumerate(self))
 
     def __repr__(self) -> str:
         return repr(list(self))

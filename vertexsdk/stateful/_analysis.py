@@ -26,7 +26,7 @@ from vertexsdk.program.keyed_state import on_all
 from vertexsdk.program.syntax import Method, function_tree
 from vertexsdk.stateful._accesses import parents_of
 from vertexsdk.stateful._cuts import GIVEN, Cut, Cutting
-from vertexsdk.stateful._lowering import Lowering
+from vertexsdk.stateful._lowering import Lowering, mutated_here
 from vertexsdk.stateful._order import ordered
 from vertexsdk.stateful._replays import differing_calls, value_of
 from vertexsdk.stateful.elements import StateElement
@@ -167,7 +167,8 @@ class _Analysis:
             self._refuse(self._tree.decorator_list[0], "a method has no decorators: remove it")
         self._check_statements()
         self._check_attributes()
-        names = self._function.__code__.co_names + self._function.__code__.co_varnames
+        code = self._function.__code__
+        names = code.co_names + code.co_varnames + code.co_cellvars + code.co_freevars
         kinds = {
             p.name: None if p.annotation is p.empty else kind_of(p.annotation) or ""
             for p in without_self(self._function).parameters.values()
@@ -208,6 +209,7 @@ class _Analysis:
             yield Parameter(name, kind, default)
 
     def _check_statements(self) -> None:
+        code = self._function.__code__
         for node in ast.walk(self._tree):
             if isinstance(node, ast.Yield | ast.YieldFrom | ast.Await | ast.AsyncFor):
                 self._refuse(node, "it must return its answer: use return in place of yield, await")
@@ -220,6 +222,10 @@ class _Analysis:
                 parent = self._parents[node]
                 if not (isinstance(parent, ast.Attribute) and parent.value is node):
                     self._refuse(node, "it passes self on: give other functions values instead")
+            for name in mutated_here(node) - {self._method.self_name}:
+                if name not in code.co_varnames + code.co_cellvars:
+                    self._refuse(node, f"{name} would be state outside of state elements: keep it "
+                                 "in a Map")  # fmt: skip
         for node, reason in differing_calls(self._function, self._tree):
             self._refuse(node, reason)
 

@@ -186,10 +186,13 @@ class Lowering:
         self._refuse = refuse
         self._used, self._kinds = set(used), kinds
         self._guards: Guards = ()  # of the statement that is looked at
+        self._bound: set[str] = set()  # the variables of the method
         self._versions: Counter[str] = Counter()
         self._steps: list[Any] = []
         self.rows: dict[str, Site] = {}  # variables that have a row of named fields
         self.row_names: set[str] = set()  # all that ever had one
+        self._old: set[str] = set()  # of them, those whose row may be another one by now
+        self._last: Site | None = None  # what was accessed last
         self._within: Loop | None = None
         self._carried: set[str] = set()
         self._go: list[str] = []  # variables that `continue` makes false
@@ -197,6 +200,7 @@ class Lowering:
 
     def steps(self, statements: Sequence[ast.stmt]) -> list[Any]:
         """Return the steps of the method's statements."""
+        self._bound = set(self._kinds) | stores(statements)
         self._lower(statements, (), frozenset())
         return self._steps
 
@@ -397,7 +401,7 @@ class Lowering:
 
     def _touches(self, node: ast.AST) -> bool:
         """Whether a statement sees or changes what the items of a loop have in common."""
-        return bool(self._carried & (loads([node]) | stores([node]) | _mutated(node)))
+        return bool(self._carried & (loads([node]) | stores([node]) | mutated(node)))
 
     def _simple(self, node: ast.stmt, guards: Guards) -> None:
         """Split a statement that is not compound."""
@@ -512,6 +516,11 @@ class Lowering:
         )
         element = call.args[0]
         assert isinstance(element, ast.Attribute)
+        for k, given in enumerate(node.args if isinstance(node, ast.Call) else ()):
+            if any(isinstance(n, ast.Call) for n in ast.walk(given)):  # is called once
+                argument = self.fresh("argument")
+                self._emit(assign(argument, given, node), guards)
+                node.args[k] = name(argument)  # type: ignore[attr-defined]
         for outer in ast.walk(node):
             for part, value in ast.iter_fields(outer):
                 if value is call:
@@ -593,7 +602,8 @@ class Lowering:
         stale = set[str]()
         _stale(loop.body, stored, set(items), stale)
         carried = (stored & after) | stale
-        carried |= {n for part in loop.body for n in _mutated(part)} - (stored - carried) - items
+        changed = set[str]().union(*map(mutated, loop.body), *map(self._may_change, loop.body))
+        carried |= changed - (stored - carried) - items
         carried -= {self._self} | set(self.rows)
         clash = carried & items
         if clash:
@@ -623,6 +633,23 @@ class Lowering:
             each = ast.fix_missing_locations(ast.copy_location(each, loop))
             self._emit(each, guards)
 
+    def _may_change(self, tree: ast.AST) -> set[str]:
+        """The variables whose objects calls may change, as heappush(heap, item) does."""
+        names = set[str]()
+        for node in ast.walk(tree):
+            alone = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+            following = (
+                isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+                and node.func.id == "next"
+            )  # fmt: skip
+            if alone or following:
+                call = node.value if isinstance(node, ast.Expr) else node
+                assert isinstance(call, ast.Call)
+                names |= loads([*call.args, *(k.value for k in call.keywords)])
+                if isinstance(call.func, ast.Attribute):
+                    names |= {_root(call.func.value)}
+        return {n for n in names if n in self._bound and not self._kinds.get(n)}
+
     def _divided(
         self, steps: list[Any], carried: set[str], at: ast.AST
     ) -> tuple[list[Step], list[Step]]:
@@ -630,7 +657,7 @@ class Lowering:
         carried, own, common = set(carried), list[Step](), list[Step]()
         for step in steps:
             tree = step.statement
-            if carried & (loads([tree]) | stores([tree]) | _mutated(tree)) or any(
+            if carried & (loads([tree]) | stores([tree]) | mutated(tree)) or any(
                 guard in carried for guard, _ in step.guards
             ):
                 if step.site is not None:
@@ -667,10 +694,17 @@ class Lowering:
         rows = self._row_stores(node)
         if rows:
             step.site, step.writes = rows[0], True
+        for row in sorted(loads([node]) & self._old):
+            self._refuse(node, f"{row} is a copy here, as {self.rows[row].table} is accessed again "
+                         "before: read its fields first")  # fmt: skip
+        if step.site is not None and step.site != self._last:
+            self._last = step.site
+            self._old |= {row for row, of in self.rows.items() if of.table == step.site.table}
         self._steps.append(step)
         for stored in stores([node]):
             self._versions[stored] += 1
             self.rows.pop(stored, None)
+            self._old.discard(stored)
         if isinstance(node, ast.Assign) and len(found) == 1 and found[0][0].row:
             target = node.targets[0]
             if isinstance(target, ast.Name) and found[0][0].whole is node.value:
@@ -728,16 +762,18 @@ def _root(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _mutated(tree: ast.AST) -> set[str]:
+def mutated(tree: ast.AST) -> set[str]:
     """The names of objects that a tree changes."""
-    changed = set[str]()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
-            changed.add(_root(node))
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr in _MUTATORS:
-                changed.add(_root(node.func.value))
-    return changed - {""}
+    return set[str]().union(*map(mutated_here, ast.walk(tree)))
+
+
+def mutated_here(node: ast.AST) -> set[str]:
+    """The name of the object that a node itself changes."""
+    if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        return {_root(node)} - {""}
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return {_root(node.func.value)} - {""} if node.func.attr in _MUTATORS else set()
+    return set()
 
 
 def _replaced(tree: ast.stmt, old: ast.AST, new: ast.expr) -> ast.stmt:

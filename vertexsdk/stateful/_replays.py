@@ -35,7 +35,8 @@ def value_of(node: ast.AST, function: FunctionType) -> Any:
     """Return what a name or attribute within a function is, `ABSENT` where that is not known."""
     if isinstance(node, ast.Attribute):
         return getattr(value_of(node.value, function), node.attr, ABSENT)
-    if not isinstance(node, ast.Name) or node.id in function.__code__.co_varnames:
+    code = function.__code__
+    if not isinstance(node, ast.Name) or node.id in code.co_varnames + code.co_cellvars:
         return ABSENT
     names = inspect.getclosurevars(function)
     for known in (names.nonlocals, names.globals, names.builtins):
