@@ -347,3 +347,47 @@ def test_a_method_may_use_what_its_function_encloses() -> None:
     steps = Steps()
     item.body(steps, "a")
     assert dict(steps.counts.items()) == {"a": 3}
+
+
+# mendA
+
+
+class Entangled(Stateful):
+    """Every method ends its refused line with what the message says."""
+
+    cents = Partitioned(Map(str, int), key="account")
+    other = Partitioned(Map(str, int), key="account")
+    users = Partitioned(Map(str, count=int), key="user")
+
+    def pays_on(self, line: str) -> None:
+        for account in line.split():
+            n = self.cents[account]
+            self.cents[account] = 0
+            self.cents[account + "'"] += n  # all items come to cents before any comes to it again
+
+    def comes_back(self, line: str) -> None:
+        for account in line.split():
+            n = self.cents[account]
+            self.other[account] = n
+            self.cents["last"] += 1  # all items come to cents before any comes to it again
+
+
+ENTANGLED = [name for name in vars(Entangled) if inspect.isfunction(vars(Entangled)[name])]
+
+
+@pytest.mark.parametrize("name", ENTANGLED)
+def test_the_line_is_named_where_results_could_differ(name: str) -> None:
+    function = vars(Entangled)[name]
+    elements = {n: vars(Entangled)[n] for n in ("cents", "other", "users")}
+    lines, first = inspect.getsourcelines(function)
+    at, expected = next(
+        (first + k, line.rpartition("# ")[2].strip())
+        for k, line in enumerate(lines)
+        if "  # " in line
+    )
+    with pytest.raises(ProgramError) as error:
+        program_of(type("Entangled", (Stateful,), {name: function, **elements}))
+    message = str(error.value)
+    assert message.startswith(f"{__file__}:{at}: Entangled.{name}: "), message
+    assert expected in message
+    assert "\n" not in message

@@ -620,6 +620,7 @@ class Lowering:
         steps, self._steps = self._steps, before
         self._within, self._carried, self._divides = None, set(), False
         own, common = self._divided(steps, carried, at)
+        self._check_items(own)
         made.steps = own
         if home or items & after:
             read = loads(s.statement for s in common) | {n for s in common for n, _ in s.guards}
@@ -632,6 +633,21 @@ class Lowering:
             each = ast.For(target, name("_results"), body, [])
             each = ast.fix_missing_locations(ast.copy_location(each, loop))
             self._emit(each, guards)
+
+    def _check_items(self, steps: list[Step]) -> None:
+        """Refuse items that come to a state element twice: all come to it before any goes on."""
+        runs = [s for s in steps if s.site is not None]
+        runs = [s for k, s in enumerate(runs) if not k or s.site != runs[k - 1].site]
+        written = {s.site.table for s in steps if s.site is not None and s.writes}
+        seen = set[str]()
+        for step in runs:
+            assert step.site is not None
+            table = step.site.table
+            if table in seen & written:
+                self._refuse(step.statement, f"all items come to {table} before any comes to it "
+                             "again, so one may not see what the item before wrote: access it once "
+                             "for each item, by a key in one variable, or in two loops")  # fmt: skip
+            seen.add(table)
 
     def _may_change(self, tree: ast.AST) -> set[str]:
         """The variables whose objects calls may change, as heappush(heap, item) does."""
