@@ -3,7 +3,9 @@ takes back, and state of which every partition has its own."""
 
 from __future__ import annotations
 
+import inspect
 import json
+import random
 import threading
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 from tests.stateful.forty_programs import Accounts, Recommender, Reservations
 from tests.stateful.histories import plain_answer, same, state_of, state_of_loop
 from tests.stateful.programs import Divided
+from tests.support.seeds import seed
 from vertexsdk import (
     Array,
     Broadcast,
@@ -249,3 +252,61 @@ def test_stored_rows_of_matrices_and_of_every_partition(tmp_path: Path) -> None:
     counts = [json.loads(row["cells"]) for key, row in together if key == 10]
     assert sum(count for ((_, count),) in counts) == 8
     assert len(counts) == 2  # of each partition its own
+
+
+# mendA
+
+
+class Evaluated(Stateful):
+    """Expressions of which parts are evaluated or not, and in their order."""
+
+    a = Partitioned(Map(int, int), key="k")
+    b = Partitioned(Map(int, int), key="j")
+    words = Partitioned(Map(str, int), key="word")
+    fee = Partitioned(Value(int))
+
+    def put(self, k: int, j: int) -> None:
+        self.a[k] = k + 5
+        self.b[j] = k + 2
+        self.fee.value += 1
+
+    def ternary(self, k: int, j: int) -> list[Any]:
+        x = 50
+        return [x, [x if self.a[k] else x + self.fee.value + j for x in range(3)]]
+
+    def tests(self, k: int, j: int) -> list[int]:
+        return [x for x in range(3) if x > j and self.a[k] > 0 and self.fee.value > 0]
+
+    def either(self, k: int, j: int) -> int:
+        return sum(x or self.a[k] or self.fee.value + j for x in range(3))
+
+    def default(self, k: int, j: int) -> list[int]:
+        return [self.a.get(k, x) + self.b.get(j, -x) for x in range(3)]
+
+    def nested(self, k: int, j: int) -> list[list[int]]:
+        return [[x + y for y in range(self.a[k] + 2)] + [self.b[j]] for x in range(2)]
+
+    def chained(self, k: int, j: int) -> bool:
+        return 3 < self.a[k] < self.b.pop(j, 7) < 20
+
+    def divided(self, k: int, j: int) -> bool:
+        return 0 < j < self.b[10 // j] + self.a[k]
+
+    def shadowed(self, k: int, j: int) -> list[list[int]]:
+        return [
+            sorted(range(2), key=lambda w: -w) + [w * 2 for w in [k, j]] + [self.words[w]]
+            for w in str(k)
+        ]
+
+
+@pytest.mark.parametrize("partitions", PARTITIONS)
+def test_an_expression_has_the_value_that_it_has_in_a_plain_object(partitions: int) -> None:
+    plain, chance = Evaluated(), random.Random(seed())
+    methods = [name for name in vars(Evaluated) if inspect.isfunction(vars(Evaluated)[name])]
+    url = f"memory://evaluated-{partitions}"
+    with StatefulLoop(Evaluated, backend=url, partitions=partitions) as flow:
+        for k, name in enumerate(methods * 6):
+            arguments = (chance.randrange(3), chance.randrange(3))
+            answer = getattr(flow, name).map(*([x] for x in arguments), return_exceptions=True)
+            assert same(answer[0], plain_answer(plain, name, arguments), name), (k, name, arguments)
+        assert state_of_loop(flow, plain) == state_of(plain)

@@ -20,6 +20,7 @@ from vertexsdk.stateful._accesses import (
     DEFERRED,
     Access,
     NotByKey,
+    Parents,
     access,
     in_order,
     is_consumed,
@@ -250,7 +251,7 @@ class Lowering:
             late = set[str]()
             if one.key is not None:
                 late = loads([one.key]) & (bound | local)
-                conditional = any(isinstance(outer, _CONDITIONAL) for outer in above)
+                conditional = any(map(_is_conditional, above))
                 named = isinstance(one.key, ast.Name) and isinstance(tree, _UNDIVIDED)
                 if conditional and not named and not self._is_safe(one):
                     late.add("")
@@ -454,7 +455,7 @@ class Lowering:
                 x for x in _ancestors(one.node, parents)
                 if isinstance(x, COMPREHENSIONS) and not _is_first(one.node, x, parents)
             ]  # fmt: skip
-            if outer and (names or one.writes):
+            if outer and (names or one.writes or self._is_of_items(one, outer[-1], parents)):
                 wanted.add(id(outer[-1]))
             elif names - {""}:
                 self._refuse(one.node, f"the key of {one.table} is set in the same expression: set "
@@ -462,6 +463,20 @@ class Lowering:
             else:
                 wanted.add(id(one.whole))
         return self._lift(tree, guards, wanted, chains)
+
+    def _is_of_items(self, one: Access, outer: Any, parents: Parents) -> bool:
+        """Whether an access depends on the items of a comprehension, but for its key: on their
+        values, or on what of each item is evaluated.
+        """
+        local = {
+            n.id for c in ast.walk(outer) if isinstance(c, ast.comprehension)
+            for n in ast.walk(c.target) if isinstance(n, ast.Name)
+        }  # fmt: skip
+        above = list(_ancestors(one.whole, parents))
+        within = above[: above.index(outer)]
+        return bool(loads([one.whole]) & local) or any(
+            _is_conditional(n) and not isinstance(n, COMPREHENSIONS) for n in within
+        )
 
     def _lift(self, node: Any, guards: Guards, wanted: set[int], chains: set[int]) -> Any:
         if not any(id(n) in wanted for n in ast.walk(node)):
@@ -482,6 +497,20 @@ class Lowering:
                     guard = self.fresh("guard")
                     self._emit(assign(guard, name(value), at), inner)
                     inner = (*inner, (guard, isinstance(node.op, ast.And)))
+            return name(value)
+        if isinstance(node, ast.Compare) and _is_conditional(node):
+            value, left, inner = self.fresh("value"), node.left, guards
+            for k, (op, right) in enumerate(zip(node.ops, node.comparators, strict=True)):
+                one, other = self.fresh("left"), self.fresh("right")
+                self._emit(assign(one, self._lift(left, inner, wanted, chains), at), inner)
+                self._emit(assign(other, self._lift(right, inner, wanted, chains), at), inner)
+                compared = ast.Compare(name(one), [op], [name(other)])
+                self._emit(assign(value, compared, at), inner)
+                left = name(other)
+                if k < len(node.ops) - 1:
+                    guard = self.fresh("guard")
+                    self._emit(assign(guard, name(value), at), inner)
+                    inner = (*inner, (guard, True))
             return name(value)
         if isinstance(node, COMPREHENSIONS) and id(node) in wanted:
             return self._comprehension(node, guards)
@@ -540,6 +569,8 @@ class Lowering:
             for inner in ast.walk(part):
                 if isinstance(inner, ast.Name) and inner.id in names:
                     inner.id = names[inner.id]
+                elif isinstance(inner, ast.arg) and inner.arg in names:  # of a lambda
+                    inner.arg = names[inner.arg]
         values = self.fresh("values")
         parts = _element(node)
         item = parts[0] if len(parts) == 1 else ast.Tuple(parts, ast.Load())
@@ -645,8 +676,8 @@ class Lowering:
             table = step.site.table
             if table in seen & written:
                 self._refuse(step.statement, f"all items come to {table} before any comes to it "
-                             "again, so one may not see what the item before wrote: access it once "
-                             "for each item, by a key in one variable, or in two loops")  # fmt: skip
+                             "again, so one may not see what the item before wrote: access it "
+                             "once for each item, by one key, or in two loops")  # fmt: skip
             seen.add(table)
 
     def _may_change(self, tree: ast.AST) -> set[str]:
@@ -766,6 +797,11 @@ def _targets(node: ast.stmt) -> list[ast.expr]:
 
 def _element(node: Any) -> list[ast.expr]:
     return [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+
+
+def _is_conditional(node: ast.AST) -> bool:
+    """Whether parts of a node are evaluated or not: a chain of comparisons ends where one fails."""
+    return isinstance(node, _CONDITIONAL) or (isinstance(node, ast.Compare) and len(node.ops) > 1)
 
 
 def _continues(node: ast.AST) -> bool:
