@@ -292,6 +292,24 @@ class Evaluated(Stateful):
     def divided(self, k: int, j: int) -> bool:
         return 0 < j < self.b[10 // j] + self.a[k]
 
+    def around(self, k: int, j: int) -> list[int]:
+        return [self.a[k], self.a.pop(j, 0), self.a[k]]
+
+    def in_text(self, k: int, j: int) -> str:
+        return f"{self.a[k]} {self.a.setdefault(j, 9)} {self.a[k]}"
+
+    def reversed_keys(self, k: int, j: int) -> int:
+        keys = [k, j]
+        n = self.a[keys[0]]
+        keys.reverse()
+        return n * 100 + self.a[keys[0]]
+
+    def long_keys(self, k: int, j: int) -> list[int]:
+        keys = [k]
+        n = self.a[len(keys)]
+        keys.append(j)
+        return [n, self.a[len(keys)], self.words[f"{len(keys)}"]]
+
     def shadowed(self, k: int, j: int) -> list[list[int]]:
         return [
             sorted(range(2), key=lambda w: -w) + [w * 2 for w in [k, j]] + [self.words[w]]

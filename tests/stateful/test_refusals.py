@@ -371,6 +371,37 @@ class Entangled(Stateful):
             self.other[account] = n
             self.cents["last"] += 1  # all items come to cents before any comes to it again
 
+    def by_the_last_of_a_list(self, account: str) -> list[str]:
+        path = [account]
+        while self.cents[path[-1]]:  # a while over several state elements or keys
+            path.append(path[-1] + "'")
+        return path
+
+    def added_and_taken(self, account: str, user: str) -> None:
+        self.cents[account] += self.cents.pop(user)  # cents is changed by what is added to it
+
+    def taken_from_a_list(self, account: str, user: str) -> list[object]:
+        keys = [account, user]
+        return [self.other[user], keys.pop(), self.cents[keys[-1]]]  # read after keys.pop(), which
+
+    def taken_before_the_key(self, account: str, user: str) -> list[object]:
+        keys = [account, user]
+        return [keys.pop(), self.cents[keys[-1]]]  # cents is read after keys.pop(), which may
+
+    def taken_before_a_list(self, account: str, user: str) -> list[object]:
+        keys = [account, user]
+        return [keys.pop(), [self.cents[key] for key in keys]]  # cents is read after keys.pop()
+
+    def taken_before_all(self, account: str) -> list[object]:
+        keys = [account, account]
+        return [keys.pop(), gather_all(on_all(self.cents).get(keys[0]))]  # on_all is read after
+
+    def changed_before_the_key(self, account: str) -> list[int]:
+        return [
+            self.cents.pop(account, 0),
+            self.other[str(self.cents[account])],  # the key of other is read from cents after
+        ]
+
 
 ENTANGLED = [name for name in vars(Entangled) if inspect.isfunction(vars(Entangled)[name])]
 

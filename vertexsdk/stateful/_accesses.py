@@ -14,6 +14,16 @@ _ALL_WRITES = {"clear", "pop", "setdefault"}
 _CONSUMERS = {"all", "any", "dict", "len", "list", "max", "min", "set", "sorted", "sum", "tuple"}
 _PURE = {"abs", "bool", "float", "int", "len", "max", "min", "ord", "round", "str"}
 _PURE_METHODS = {"casefold", "lower", "removeprefix", "removesuffix", "strip", "title", "upper"}
+_READERS = _PURE | _CONSUMERS | {
+    "bytes", "divmod", "enumerate", "frozenset", "gather_all", "hash", "isinstance", "on_all",
+    "pow", "range", "repr", "reversed", "zip",
+}  # fmt: skip
+_READING_METHODS = _PURE_METHODS | {
+    "copy", "count", "encode", "endswith", "find", "format", "get", "index", "isalpha", "isdigit",
+    "items", "join", "keys", "lstrip", "partition", "replace", "rpartition", "rstrip", "split",
+    "splitlines", "startswith", "values", "zfill",
+}  # fmt: skip
+_READING_MODULES = {"hashlib", "json", "math", "operator", "re", "statistics", "zlib"}
 DEFERRED = (ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef, ast.GeneratorExp, ast.ClassDef)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 Parents: TypeAlias = dict[ast.AST, ast.AST]
@@ -72,6 +82,17 @@ def is_pure(key: ast.expr) -> bool:
         elif isinstance(node, (ast.NamedExpr, ast.Await, ast.Lambda, *COMPREHENSIONS)):
             return False
     return True
+
+
+def only_reads(call: ast.Call) -> bool:
+    """Whether a call is known to change none of the objects that it is given."""
+    function = call.func
+    if isinstance(function, ast.Name):
+        return function.id in _READERS
+    return isinstance(function, ast.Attribute) and (
+        function.attr in _READING_METHODS
+        or (isinstance(function.value, ast.Name) and function.value.id in _READING_MODULES)
+    )
 
 
 def access(node: ast.Attribute, declared: StateElement, parents: Parents) -> Access:

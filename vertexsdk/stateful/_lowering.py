@@ -25,6 +25,7 @@ from vertexsdk.stateful._accesses import (
     in_order,
     is_consumed,
     is_pure,
+    only_reads,
     parents_of,
 )
 from vertexsdk.stateful.elements import Matrix, StateElement
@@ -32,6 +33,7 @@ from vertexsdk.stateful.elements import Matrix, StateElement
 Guards: TypeAlias = tuple[tuple[str, bool], ...]
 _UNDIVIDED = (ast.For, ast.While, ast.Try, ast.TryStar, ast.With, ast.Match)
 _CONDITIONAL = (ast.IfExp, ast.BoolOp, ast.If, *_UNDIVIDED, *COMPREHENSIONS)
+_PARTS = (ast.Subscript, ast.Attribute, ast.FormattedValue, ast.Starred)
 Refuse: TypeAlias = Callable[[ast.AST | None, str], NoReturn]
 _MUTATORS = {
     "add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popitem",
@@ -188,6 +190,7 @@ class Lowering:
         self._used, self._kinds = set(used), kinds
         self._guards: Guards = ()  # of the statement that is looked at
         self._bound: set[str] = set()  # the variables of the method
+        self._stored: set[str] = set()  # those that it sets
         self._versions: Counter[str] = Counter()
         self._steps: list[Any] = []
         self.rows: dict[str, Site] = {}  # variables that have a row of named fields
@@ -201,7 +204,8 @@ class Lowering:
 
     def steps(self, statements: Sequence[ast.stmt]) -> list[Any]:
         """Return the steps of the method's statements."""
-        self._bound = set(self._kinds) | stores(statements)
+        self._stored = stores(statements)
+        self._bound = set(self._kinds) | self._stored
         self._lower(statements, (), frozenset())
         return self._steps
 
@@ -295,11 +299,88 @@ class Lowering:
 
     def _is_pure(self, key: ast.expr) -> bool:
         """Whether a key has the same value when it is evaluated again, wherever that is."""
-        return is_pure(key) and not any(
+        return is_pure(key) and not self._looks_into(key) and not any(
             isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name)
             and n.value.id == self._self and n.attr in self._elements
             for n in ast.walk(key)
         )  # fmt: skip
+
+    def _mutable(self, tree: ast.AST) -> set[str]:
+        """The variables in a tree whose objects may be changed, as far as is known."""
+        return {
+            n for n in loads([tree]) - {self._self}
+            if n in self._bound and not (self._kinds.get(n) and n not in self._stored)
+        }  # fmt: skip
+
+    def _looks_into(self, tree: ast.AST) -> set[str]:
+        """The variables of whose objects a tree reads a part, that may be changed meanwhile."""
+        found = set[str]()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                of = node.func.id if isinstance(node.func, ast.Name) else ""
+                looks = of not in ("abs", "float", "int", "ord", "round") and not (
+                    isinstance(node.func, ast.Attribute) and is_pure(node)
+                )
+            else:
+                looks = isinstance(node, (*_PARTS, *COMPREHENSIONS))
+            if looks:
+                found |= self._mutable(node)
+        return found
+
+    def _check_order(self, tree: ast.AST) -> None:
+        """Refuse an expression of which a part that is read beforehand depends on a part that is
+        evaluated before it.
+        """
+        parents, found = parents_of(tree), self.accesses(tree)
+        keys = {id(n) for one, _, _ in found if one.key is not None for n in ast.walk(one.key)}
+        at = {id(node): k for k, node in enumerate(_evaluated(tree))}
+        effects = [
+            n for n in ast.walk(tree) if id(n) in at and id(n) not in keys and (
+                isinstance(n, ast.NamedExpr)
+                or (isinstance(n, ast.Call) and self._changes(n) and not self._accessing(n, found))
+            )
+        ]  # fmt: skip
+        early: list[tuple[Any, set[str], str]] = [
+            (chain, self._mutable(chain), "on_all") for chain in self._chains(tree)
+        ]
+        for one, _, _ in found:
+            outer = [
+                x for x in _ancestors(one.node, parents)
+                if isinstance(x, COMPREHENSIONS) and not _is_first(one.node, x, parents)
+            ]  # fmt: skip
+            read = self._mutable(outer[-1]) if outer else self._looks_into(one.whole)
+            early.append((outer[-1] if outer else one.whole, read, one.table))
+        for whole, read, table in early:
+            inside = set(map(id, ast.walk(whole)))
+            for effect in effects:
+                if id(effect) in inside or at[id(effect)] > at.get(id(whole), len(at)):
+                    continue
+                sets = stores([effect]) & loads([whole])
+                if sets or (read and isinstance(effect, ast.Call)):
+                    shown = ast.unparse(effect)
+                    self._refuse(effect, f"{table} is read after {shown}, which may change what it "
+                                 "is read by: write it in a statement of its own")  # fmt: skip
+        for one, _, _ in found:
+            within = set(map(id, ast.walk(one.key))) if one.key is not None else set()
+            of_key = {other.table for other, _, _ in found if id(other.node) in within}
+            for other, _, _ in found:
+                before = at.get(id(other.whole), len(at)) < at.get(id(one.whole), len(at))
+                if before and other.writes and other.table in of_key and id(other.node) not in keys:
+                    self._refuse(
+                        one.node,
+                        f"the key of {one.table} is read from {other.table} after it was changed: "
+                        "read it in a statement of its own",
+                    )
+
+    def _changes(self, call: ast.Call) -> set[str]:
+        """The variables whose objects a call may change."""
+        return set() if only_reads(call) else self._mutable(call)
+
+    def _accessing(self, call: ast.Call, found: list[tuple[Access, Site, set[str]]]) -> bool:
+        return any(
+            isinstance(call.func, ast.Attribute) and call.func.value is one.node
+            for one, _, _ in found
+        )
 
     def _row_stores(self, tree: ast.AST) -> list[Site]:
         return [
@@ -418,6 +499,7 @@ class Lowering:
                 self._statement(ast.fix_missing_locations(made), guards, frozenset())
             return
         node = copy.deepcopy(node)
+        self._check_order(node)
         for one, _, late in self.accesses(node):  # a key that is computed is computed once
             if one.key is not None and not late and not self._is_pure(one.key):
                 variable = self.fresh("key")
@@ -444,13 +526,36 @@ class Lowering:
 
     def _lifted(self, tree: Any, guards: Guards, main: Site | None) -> Any:
         """Return a tree whose accesses but those of one site are read into variables before it."""
+        self._check_order(tree)
         tree = copy.deepcopy(tree)
         wanted = set(map(id, self._chains(tree)))
         chains = set(wanted)
         parents = parents_of(tree)
-        for one, site, names in self.accesses(tree):
+        found = self.accesses(tree)
+        at = {id(n): k for k, n in enumerate(_evaluated(tree))}
+        targets = {id(n) for target in _targets(tree) for n in ast.walk(target)}
+        later = [
+            (at.get(id(one.whole), len(at)), one.table, one.writes)
+            for one, site, names in found
+            if (site != main or names) and id(one.node) not in targets
+        ]
+        later += [
+            (at.get(id(chain), len(at)), n.attr, False)
+            for chain in self._chains(tree) for n in ast.walk(chain)
+            if isinstance(n, ast.Attribute) and n.attr in self._elements
+        ]  # fmt: skip
+        for one, site, names in found:
             if site == main and not names:
-                continue
+                is_target = id(one.node) in targets
+                place = at.get(id(one.whole), 0)
+                if not any(
+                    place < k and one.table == table and (writes or (one.writes and not is_target))
+                    for k, table, writes in later
+                ):
+                    continue
+                if is_target:
+                    self._refuse(one.node, f"{one.table} is changed by what is added to it: read "
+                                 "that in a statement of its own, before it")  # fmt: skip
             outer = [
                 x for x in _ancestors(one.node, parents)
                 if isinstance(x, COMPREHENSIONS) and not _is_first(one.node, x, parents)
@@ -729,6 +834,7 @@ class Lowering:
         found = self.accesses(node)
         for one, _, _ in found:  # a key that is computed is computed once
             if one.key is not None and not self._is_pure(one.key):
+                self._check_order(node)
                 variable = self.fresh("key")
                 self._emit(assign(variable, copy.deepcopy(one.key), node), guards)
                 node = _replaced(node, one.key, name(variable))
@@ -789,7 +895,23 @@ def _is_first(node: ast.AST, outer: ast.AST, parents: dict[ast.AST, ast.AST]) ->
     return node is first or first in _ancestors(node, parents)
 
 
-def _targets(node: ast.stmt) -> list[ast.expr]:
+def _evaluated(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a tree in the order in which Python has evaluated them."""
+    children: list[ast.AST] = list(ast.iter_child_nodes(node))
+    if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+        children.sort(key=lambda child: child is not node.value)
+    elif isinstance(node, COMPREHENSIONS):
+        children.sort(key=lambda child: not isinstance(child, ast.comprehension))
+    elif isinstance(node, ast.Lambda):
+        children = []
+    elif isinstance(node, ast.IfExp):
+        children = [node.test, node.body, node.orelse]
+    for child in children:
+        yield from _evaluated(child)
+    yield node
+
+
+def _targets(node: ast.AST) -> list[ast.expr]:
     if isinstance(node, ast.Assign | ast.Delete):
         return node.targets
     return [node.target] if isinstance(node, ast.AugAssign | ast.AnnAssign) else []
