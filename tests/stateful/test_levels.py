@@ -264,6 +264,7 @@ class Evaluated(Stateful):
     b = Partitioned(Map(int, int), key="j")
     words = Partitioned(Map(str, int), key="word")
     fee = Partitioned(Value(int))
+    users = Partitioned(Map(int, x=int, y=int), key="k")
 
     def put(self, k: int, j: int) -> None:
         self.a[k] = k + 5
@@ -310,11 +311,58 @@ class Evaluated(Stateful):
         keys.append(j)
         return [n, self.a[len(keys)], self.words[f"{len(keys)}"]]
 
+    def bound_in_a_test(self, k: int, j: int) -> int:
+        if (row := self.users[k]).x < 5:
+            row.x += 1
+            self.a[j] += 1
+        return row.x
+
+    def second_name(self, k: int, j: int) -> int:
+        row = self.users[k]
+        same = row
+        same.y += 1
+        self.a[j] += 1
+        return row.y + same.x
+
+    def unpacked(self, k: int, j: int) -> list[int]:
+        row, n = self.users[k], 9
+        row.x = n
+        return [self.a[j], row.x]
+
+    def one_or_none(self, k: int, j: int) -> int:
+        row = self.users[k] if j else None
+        if row is not None:
+            row.y += 2
+        self.a[j] += 1
+        return row.y if row is not None else -1
+
+    def results_of_changes(self, k: int, j: int) -> list[Any]:
+        best: list[Any] = []
+        kept: list[list[int]] = [[], []]
+        sizes = []
+        for n in range(k, k + 3):
+            size = _note(best, n, self.a[n])
+            cell = kept[n % 2]
+            cell.append(n)
+            sizes.append(size)
+        return [best, kept, sizes, self.b[j]]
+
+    def with_a_default(self, k: int, j: int) -> int:
+        other = k * 2
+        for n in range(j):
+            self.words[str(n)] += self.a.get(n, other)
+        return other
+
     def shadowed(self, k: int, j: int) -> list[list[int]]:
         return [
             sorted(range(2), key=lambda w: -w) + [w * 2 for w in [k, j]] + [self.words[w]]
             for w in str(k)
         ]
+
+
+def _note(best: list[Any], n: int, count: int) -> int:
+    best.append((n, count))
+    return len(best)
 
 
 @pytest.mark.parametrize("partitions", PARTITIONS)

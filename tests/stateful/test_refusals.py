@@ -373,6 +373,7 @@ class Entangled(Stateful):
 
     def by_the_last_of_a_list(self, account: str) -> list[str]:
         path = [account]
+        path.append(str(self.cents[path[-1]]))
         while self.cents[path[-1]]:  # a while over several state elements or keys
             path.append(path[-1] + "'")
         return path
@@ -401,6 +402,88 @@ class Entangled(Stateful):
             self.cents.pop(account, 0),
             self.other[str(self.cents[account])],  # the key of other is read from cents after
         ]
+
+    def bound_in_a_test(self, user: str, account: str) -> None:
+        if (row := self.users[user]).count == 0:
+            self.cents[account] += 1
+            row.count = 7  # set its fields first
+
+    def second_name(self, user: str, account: str) -> None:
+        row = self.users[user]
+        same = row
+        self.cents[account] += 1
+        same.count = 8  # set its fields first
+
+    def unpacked(self, user: str, account: str) -> None:
+        row, n = self.users[user], 9
+        self.cents[account] += 1
+        row.count = n  # set its fields first
+
+    def unpacked_from_a_name(self, user: str, account: str) -> None:
+        pair = (self.users[user], 9)
+        self.cents[account] += 1
+        row, n = pair
+        row.count = n  # row may be a copy of its row: set the fields of row, where
+
+    def annotated(self, user: str, account: str) -> None:
+        row: object = self.users[user]
+        self.cents[account] += 1
+        row.count = 11  # set its fields first
+
+    def one_or_the_other(self, user: str, other: str, first: bool) -> None:
+        row = self.users[user] if first else self.users[other]  # as users is accessed again
+        row.count = 10
+
+    def one_or_the_other_by_if(self, user: str, other: str, first: bool) -> None:
+        if first:
+            row = self.users[user]
+        else:
+            row = self.users[other]
+        row.count = 10  # row is a copy here, as users is accessed again before
+
+    def rows_in_a_list(self, line: str) -> None:
+        rows = [self.users["a"], self.cents[line]]
+        for row in rows[:1]:
+            row.count = 1  # row may be a copy of its row
+
+    def kept_in_a_list(self, user: str, account: str) -> None:
+        rows: list[object] = []
+        rows.append(self.users[user])
+        self.cents[account] += 1
+        rows[0].count = 1  # rows[0] may be a copy of its row
+
+    def read_late_in_a_list(self, user: str, other: str) -> int:
+        rows = [self.users[user]]
+        self.users[other].count += 1
+        return rows[0].count  # rows is a copy here, as users is accessed again before
+
+    def read_late(self, user: str, other: str) -> int:
+        row = self.users[user]
+        self.users[other].count += 1
+        return row.count  # row is a copy here, as users is accessed again before
+
+    def method_by_another_name(self, line: str) -> list[int]:
+        counts: list[int] = []
+        add = counts.append
+        for user in line.split():
+            add(self.cents[user])  # add is a variable, and may change what all items
+        return counts
+
+    def value_of_a_change(self, line: str) -> None:
+        numbers = [1, 2, 3]
+        for user in line.split():
+            self.cents[user] += _taken(numbers)  # an item may see the numbers of the item before
+
+    def list_by_another_name(self, line: str) -> None:
+        numbers = [1, 2, 3]
+        for user in line.split():
+            same = numbers
+            same.append(4)
+            self.cents[user] += len(numbers)  # an item may see the numbers of the item before
+
+
+def _taken(numbers: list[int]) -> int:
+    return numbers.pop()
 
 
 ENTANGLED = [name for name in vars(Entangled) if inspect.isfunction(vars(Entangled)[name])]

@@ -35,6 +35,10 @@ _UNDIVIDED = (ast.For, ast.While, ast.Try, ast.TryStar, ast.With, ast.Match)
 _CONDITIONAL = (ast.IfExp, ast.BoolOp, ast.If, *_UNDIVIDED, *COMPREHENSIONS)
 _PARTS = (ast.Subscript, ast.Attribute, ast.FormattedValue, ast.Starred)
 Refuse: TypeAlias = Callable[[ast.AST | None, str], NoReturn]
+_KEEPING = {
+    "dict", "enumerate", "iter", "list", "max", "min", "next", "reversed", "set", "sorted", "tuple",
+    "zip",
+}  # fmt: skip
 _MUTATORS = {
     "add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popitem",
     "popleft", "remove", "reverse", "setdefault", "sort", "update", "write",
@@ -195,6 +199,7 @@ class Lowering:
         self._steps: list[Any] = []
         self.rows: dict[str, Site] = {}  # variables that have a row of named fields
         self.row_names: set[str] = set()  # all that ever had one
+        self._holders: dict[str, Site] = {}  # variables that have it within a list, say
         self._old: set[str] = set()  # of them, those whose row may be another one by now
         self._last: Site | None = None  # what was accessed last
         self._within: Loop | None = None
@@ -739,6 +744,7 @@ class Lowering:
         _stale(loop.body, stored, set(items), stale)
         carried = (stored & after) | stale
         changed = set[str]().union(*map(mutated, loop.body), *map(self._may_change, loop.body))
+        changed |= self._second_names(loop.body, changed)
         carried |= changed - (stored - carried) - items
         carried -= {self._self} | set(self.rows)
         clash = carried & items
@@ -789,18 +795,36 @@ class Lowering:
         """The variables whose objects calls may change, as heappush(heap, item) does."""
         names = set[str]()
         for node in ast.walk(tree):
-            alone = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
-            following = (
-                isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-                and node.func.id == "next"
-            )  # fmt: skip
-            if alone or following:
-                call = node.value if isinstance(node, ast.Expr) else node
-                assert isinstance(call, ast.Call)
-                names |= loads([*call.args, *(k.value for k in call.keywords)])
-                if isinstance(call.func, ast.Attribute):
-                    names |= {_root(call.func.value)}
+            if not isinstance(node, ast.Call) or only_reads(node):
+                continue
+            of = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+            if isinstance(of, ast.Attribute) and _root(of) == self._self:
+                continue  # of a state element
+            names |= loads([*node.args, *(k.value for k in node.keywords)])
+            if isinstance(node.func, ast.Attribute):
+                names |= {_root(node.func.value)}
+            elif isinstance(node.func, ast.Name) and node.func.id in self._bound:
+                self._refuse(node, f"{node.func.id} is a variable, and may change what all items "
+                             "have in common: call the function or method by its name")  # fmt: skip
         return {n for n in names if n in self._bound and not self._kinds.get(n)}
+
+    def _second_names(self, body: Sequence[ast.stmt], changed: set[str]) -> set[str]:
+        """The variables of which those that are changed are a part, or another name."""
+        pairs: list[tuple[ast.AST, ast.AST]] = []
+        for node in (n for statement in body for n in ast.walk(statement)):
+            if isinstance(node, ast.Assign):
+                pairs += [(target, node.value) for target in node.targets]
+            elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+                pairs.append((node.target, node.value))
+            elif isinstance(node, ast.For):
+                pairs.append((node.target, node.iter))
+        found = set(changed)
+        for _ in pairs:
+            for target, value in pairs:
+                copied = isinstance(value, ast.Call) and isinstance(value.func, ast.Name)
+                if found & stores([target]) and not (copied and only_reads(value)):
+                    found |= {n for n in self._mutable(value) if n not in self.rows}
+        return found - changed
 
     def _divided(
         self, steps: list[Any], carried: set[str], at: ast.AST
@@ -848,21 +872,102 @@ class Lowering:
         if rows:
             step.site, step.writes = rows[0], True
         for row in sorted(loads([node]) & self._old):
-            self._refuse(node, f"{row} is a copy here, as {self.rows[row].table} is accessed again "
-                         "before: read its fields first")  # fmt: skip
+            table = (self.rows.get(row) or self._holders[row]).table
+            shown = row if row in self._bound else "the row"
+            self._refuse(node, f"{shown} is a copy here, as {table} is accessed again before: "
+                         "read its fields first")  # fmt: skip
+        bound, held = self._rows_bound(node, found)
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.Attribute) and not isinstance(inner.ctx, ast.Load):
+                of = inner.value
+                known = isinstance(of, ast.Name) and (of.id in self.rows or of.id in bound)
+                if not known and loads([of]) & (set(self._holders) | set(held)):
+                    self._refuse(inner, f"{ast.unparse(of)} may be a copy of its row: set the "
+                                 "fields of row, where row = self.x[key]")  # fmt: skip
         if step.site is not None and step.site != self._last:
             self._last = step.site
-            self._old |= {row for row, of in self.rows.items() if of.table == step.site.table}
+            having = [*self.rows.items(), *self._holders.items()]
+            self._old |= {row for row, of in having if of.table == step.site.table}
         self._steps.append(step)
+        either = {row for row, of in bound.items() if guards and self.rows.get(row, of) != of}
         for stored in stores([node]):
             self._versions[stored] += 1
             self.rows.pop(stored, None)
+            self._holders.pop(stored, None)
             self._old.discard(stored)
-        if isinstance(node, ast.Assign) and len(found) == 1 and found[0][0].row:
-            target = node.targets[0]
-            if isinstance(target, ast.Name) and found[0][0].whole is node.value:
-                self.rows[target.id] = found[0][1]
-                self.row_names.add(target.id)
+        self.rows |= bound
+        self.row_names |= set(bound)
+        self._holders |= held
+        self._old |= either  # the row of one key or of another
+
+    def _rows_bound(
+        self, node: ast.AST, found: list[tuple[Access, Site, set[str]]]
+    ) -> tuple[dict[str, Site], dict[str, Site]]:
+        """Return the variables that a statement binds to rows, and to what rows are in."""
+        sites = {
+            id(one.whole): site for one, site, _ in found
+            if one.row and not isinstance(one.whole, ast.Attribute)
+        }  # fmt: skip
+        bound, held = dict[str, Site](), dict[str, Site]()
+
+        def row(value: ast.AST) -> Site | None:
+            if isinstance(value, ast.Name):
+                return bound.get(value.id) or self.rows.get(value.id)
+            if isinstance(value, ast.NamedExpr):
+                return row(value.value)
+            if isinstance(value, ast.IfExp):
+                return row(value.body) or row(value.orelse)
+            if isinstance(value, ast.BoolOp):
+                return next(filter(None, map(row, value.values)), None)
+            return sites.get(id(value))
+
+        def within(value: ast.AST) -> Site | None:
+            site = row(value)
+            if site is not None:
+                return site
+            if isinstance(value, ast.Name):
+                return held.get(value.id) or self._holders.get(value.id)
+            if isinstance(value, ast.Attribute | ast.Compare | ast.JoinedStr | ast.Lambda):
+                return None
+            parts: list[ast.AST] = list(ast.iter_child_nodes(value))
+            if isinstance(value, ast.Call):
+                function = value.func
+                if isinstance(function, ast.Attribute):
+                    parts = [function.value, *value.args]
+                elif isinstance(function, ast.Name) and function.id in _KEEPING:
+                    parts = [*value.args]
+                else:
+                    return None
+            return next(filter(None, map(within, parts)), None)
+
+        def bind(target: ast.AST, value: ast.AST) -> None:
+            sequences = (ast.Tuple, ast.List)
+            if isinstance(target, sequences) and isinstance(value, sequences):
+                if len(target.elts) == len(value.elts):
+                    for one, other in zip(target.elts, value.elts, strict=True):
+                        bind(one, other)
+                    return
+            site = row(value)
+            if site is not None and isinstance(target, ast.Name):
+                bound[target.id] = site
+                return
+            site = within(value)
+            if site is not None:
+                names = {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
+                held.update(dict.fromkeys(names - {self._self}, site))
+
+        for inner in in_order(node):
+            if isinstance(inner, ast.Assign):
+                for target in inner.targets:
+                    bind(target, inner.value)
+            elif isinstance(inner, ast.AnnAssign | ast.NamedExpr | ast.AugAssign) and inner.value:
+                bind(inner.target, inner.value)
+            elif isinstance(inner, ast.For | ast.comprehension):
+                bind(inner.target, ast.List([inner.iter], ast.Load()))
+            elif isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
+                if inner.func.attr in _MUTATORS:
+                    bind(inner.func.value, ast.List(inner.args, ast.Load()))
+        return bound, held
 
 
 def under(guards: Guards, statement: ast.stmt) -> ast.stmt:
