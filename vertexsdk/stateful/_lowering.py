@@ -821,8 +821,11 @@ class Lowering:
         found = set(changed)
         for _ in pairs:
             for target, value in pairs:
-                copied = isinstance(value, ast.Call) and isinstance(value.func, ast.Name)
-                if found & stores([target]) and not (copied and only_reads(value)):
+                copied = (
+                    isinstance(value, ast.Call) and isinstance(value.func, ast.Name)
+                    and only_reads(value)
+                )  # fmt: skip
+                if found & stores([target]) and not copied:
                     found |= {n for n in self._mutable(value) if n not in self.rows}
         return found - changed
 
