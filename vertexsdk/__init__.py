@@ -57,7 +57,9 @@ __all__ = [
     "REMOVE_TARGET",
     "UPDATE",
     "Algebra",
+    "Array",
     "BranchLoop",
+    "Broadcast",
     "Budget",
     "CallError",
     "Changes",
@@ -69,26 +71,32 @@ __all__ = [
     "MainLoop",
     "MainLoops",
     "Map",
+    "Matrix",
     "Max",
     "Min",
     "Partitioned",
+    "PerPartition",
     "Program",
     "ProgramError",
     "Result",
     "RunError",
+    "SparseVector",
     "StateError",
     "StateInputError",
     "Stateful",
     "StatefulClient",
     "StatefulLoop",
     "Sum",
+    "Value",
     "Vertex",
     "VertexError",
     "VertexId",
     "aggregate",
     "exit_on_sigterm",
     "explain",
+    "gather_all",
     "inf",
+    "on_all",
     "param",
     "producers",
     "read",
@@ -101,7 +109,9 @@ __version__ = "0.1.0"
 
 # What needs Spark or a store is imported when it is first used.
 _LATER = {
+    "Array": "vertexsdk.stateful.elements",
     "BranchLoop": "vertexsdk.loops.branch_loop",
+    "Broadcast": "vertexsdk.stateful.elements",
     "Budget": "vertexsdk.engine.engine",
     "Changes": "vertexsdk.graph.changes.changes",
     "Deltas": "vertexsdk.graph.changes.deltas",
@@ -110,13 +120,19 @@ _LATER = {
     "MainLoop": "vertexsdk.loops.main_loop",
     "MainLoops": "vertexsdk.loops.main_loops",
     "Map": "vertexsdk.stateful.elements",
+    "Matrix": "vertexsdk.stateful.elements",
     "Partitioned": "vertexsdk.stateful.elements",
+    "PerPartition": "vertexsdk.stateful.elements",
     "Result": "vertexsdk.loops.result",
+    "SparseVector": "vertexsdk.program.keyed_state",
     "Stateful": "vertexsdk.stateful.stateful",
     "StatefulClient": "vertexsdk.stateful.stateful_client",
     "StatefulLoop": "vertexsdk.stateful.stateful_loop",
+    "Value": "vertexsdk.stateful.elements",
     "exit_on_sigterm": "vertexsdk.loops.signals",
     "explain": "vertexsdk.loops.explain",
+    "gather_all": "vertexsdk.program.keyed_state",
+    "on_all": "vertexsdk.program.keyed_state",
     "read": "vertexsdk.loops.result",
     "run": "vertexsdk.loops.run",
     "session": "vertexsdk.transport.session",
@@ -135,7 +151,16 @@ if TYPE_CHECKING:
     from vertexsdk.loops.result import Result, read
     from vertexsdk.loops.run import run
     from vertexsdk.loops.signals import exit_on_sigterm
-    from vertexsdk.stateful.elements import Map, Partitioned
+    from vertexsdk.program.keyed_state import SparseVector, gather_all, on_all
+    from vertexsdk.stateful.elements import (
+        Array,
+        Broadcast,
+        Map,
+        Matrix,
+        Partitioned,
+        PerPartition,
+        Value,
+    )
     from vertexsdk.stateful.stateful import Stateful
     from vertexsdk.stateful.stateful_client import StatefulClient
     from vertexsdk.stateful.stateful_loop import StatefulLoop

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,8 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tests.stateful.programs import KeyValue, Names, Visits, WordCount
+from tests.stateful import forty_programs
+from tests.stateful.programs import Divided, KeyValue, Names, Visits, WordCount
 from vertexsdk import CallError, InputError, Stateful, StatefulLoop
+from vertexsdk.program.keyed import TableSpec
+from vertexsdk.stateful.elements import StateElement
 
 USERS = ["", "a", "b", "ä", "\0", "\ud800", *map(str, range(8))]
 INTS = [*range(8), -1, (1 << 63) - 1, -(1 << 63)]
@@ -45,8 +49,32 @@ CALLS: dict[type[Stateful], dict[str, Draw]] = {
         "forget": lambda c: (c.choice(USERS),),
         "about": lambda c: (c.choice(USERS),),
     },
+    Divided: {
+        "two_elements": lambda c: (c.choice(INTS), c.choice(USERS)),
+        "another_key": lambda c: (c.choice(INTS), c.choice(INTS)),
+        "computed_key": lambda c: (c.choice(INTS),),
+        "reassigned_key": lambda c: (c.choice(INTS),),
+        "comprehension": lambda c: (c.choice(USERS),),
+        "generator": lambda c: (c.choice(INTS),),
+        "more_than_a_loop": lambda c: (_line(c),),
+        "sees_what_the_items_set": lambda c: (_line(c),),
+        "state_within_a_key": lambda c: (c.choice(INTS),),
+        "several_in_a_loop": lambda c: (_line(c), c.choice([0, 1, 3])),
+        "continues": lambda c: (_line(c),),
+        "either": lambda c: (c.choice(INTS), c.choice(USERS), c.random() < 0.5),
+        "both_or_none": lambda c: (c.choice(INTS), c.choice(USERS)),
+        "of_state": lambda c: (c.choice(INTS),),
+        "maybe_unbound": lambda c: (c.choice(INTS), c.choice(USERS)),
+        "chained": lambda c: (c.choice(INTS), c.choice(USERS)),
+        "best": lambda c: (_line(c),),
+        "total": lambda c: (),
+    },
 }
-KEYS = {KeyValue: INTS, WordCount: USERS, Names: INTS, Visits: USERS}
+DRAWN = {**CALLS, **forty_programs.CALLS}
+KEYS: dict[str, list[Any]] = {  # that any of the calls may have
+    "int": [*INTS, *range(-1, 30), *(k // 2 for k in INTS)],
+    "str": [*USERS, *forty_programs.STRINGS],
+}  # fmt: skip
 
 
 def plain_answer(target: Stateful, name: str, arguments: Sequence[Any]) -> Any:
@@ -61,24 +89,45 @@ def same(answer: Any, expected: Any, name: str) -> bool:
     """Whether a loop's answer is that of a plain object; an error's text begins with a place."""
     if isinstance(answer, CallError):
         text = str(answer)
-        return f".{name}: " in text and text.endswith(f".{name}: {expected}")
+        return f".{name}: " in text and text.endswith(f".{name}: {expected}".rstrip())
     return type(answer) is type(expected) and bool(answer == expected)
 
 
-def state_of(target: Stateful) -> dict[Any, dict[str, Any]]:
-    """All rows of a plain object's only element, as a lookup shows them."""
-    (element,) = [value for value in vars(target).values() if hasattr(value, "items")] or [{}]
+def elements_of(cls: type[Stateful]) -> dict[str, TableSpec]:
+    """The state elements of a class."""
     return {
-        key: row._asdict() if hasattr(row, "_asdict") else {"value": row}
-        for key, row in element.items()
+        name: value.spec for name, value in vars(cls).items() if isinstance(value, StateElement)
     }
+
+
+def state_of(target: Stateful) -> dict[str, dict[Any, dict[str, Any]]]:
+    """All rows of a plain object's state elements, as lookups show them."""
+    state = {}
+    for name, spec in elements_of(type(target)).items():
+        element = getattr(target, name)
+        rows = (element.rows if spec.form == "value" else element).rows
+        state[name] = {
+            key: dict(zip(spec.fields, (row,) if spec.single else row, strict=True))
+            for key, row in rows.items()
+        }
+    return state
+
+
+def state_of_loop(flow: StatefulLoop, plain: Stateful) -> dict[str, dict[Any, dict[str, Any]]]:
+    """All rows of a loop's state elements, of keys that a plain object has or calls may have."""
+    state = {}
+    expected = state_of(plain)
+    for name, spec in elements_of(flow.program.cls).items():
+        keys = [*expected[name], *KEYS[spec.key]] if spec.size is None else [*range(spec.size)]
+        state[name] = flow.lookup(keys, name)
+    return state
 
 
 class History:
     """Calls on a loop, and on a plain object.
 
     Args:
-        cls: a class of `CALLS`.
+        cls: a class of `DRAWN`.
         flow: the loop.
         chance: what is drawn.
     """
@@ -93,8 +142,8 @@ class History:
         self.chance.choice([self.single, self.several, self.bulk])()
 
     def drawn(self, name: str | None = None) -> tuple[str, tuple[Any, ...]]:
-        name = name or self.chance.choice([*CALLS[self.cls]])
-        return name, CALLS[self.cls][name](self.chance)
+        name = name or self.chance.choice([*DRAWN[self.cls]])
+        return name, DRAWN[self.cls][name](self.chance)
 
     def compare(self, answer: Any, name: str, arguments: Sequence[Any]) -> None:
         expected = plain_answer(self.plain, name, arguments)
@@ -117,7 +166,12 @@ class History:
             self.compare(future.exception() or future.result(), name, arguments)
 
     def bulk(self) -> None:
-        name = self.chance.choice([*CALLS[self.cls]])
+        names = [
+            n
+            for n in DRAWN[self.cls]
+            if len(inspect.signature(getattr(self.cls, n)).parameters) > 1
+        ]
+        name = self.chance.choice(names)
         calls = [self.drawn(name)[1] for _ in range(self.chance.choice([0, 1, 5, 200]))]
         columns = [*map(list, zip(*calls, strict=True))] or [[]]
         form = self.chance.choice(["lists", "tuples", "numpy", "arrow"])
@@ -135,7 +189,7 @@ class History:
 
     def check(self) -> None:
         """Compare the whole state."""
-        assert self.flow.lookup(KEYS[self.cls]) == state_of(self.plain)
+        assert state_of_loop(self.flow, self.plain) == state_of(self.plain)
 
 
-__all__ = ["CALLS", "KEYS", "History", "InputError", "state_of"]
+__all__ = ["CALLS", "History", "InputError", "state_of", "state_of_loop"]

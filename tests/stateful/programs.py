@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from vertexsdk import Map, Partitioned, Stateful
+import heapq
+
+from vertexsdk import Map, Partitioned, Stateful, gather_all, on_all
 
 
 class KeyValue(Stateful):
@@ -99,3 +101,112 @@ class Visits(Stateful):
 
     def about(self, text: str) -> str:
         return text.upper()
+
+
+class Divided(Stateful):
+    """Methods that are divided in every way."""
+
+    values = Partitioned(Map(int, float), key="key")
+    counts = Partitioned(Map(str, int), key="word")
+
+    def two_elements(self, key: int, word: str) -> int:
+        self.values[key] += 1.0
+        self.counts[word] += 1
+        return self.counts[word]
+
+    def another_key(self, key: int, other: int) -> float:
+        self.values[key] += 1.0
+        return self.values[other]
+
+    def computed_key(self, key: int) -> float:
+        self.values[key // 2] += 0.5
+        return self.values[key // 2]
+
+    def reassigned_key(self, key: int) -> float:
+        key = key % 5
+        return self.values[key]
+
+    def comprehension(self, word: str) -> list[float]:
+        return [self.values[key] for key in range(3) if word != str(key)]
+
+    def generator(self, key: int) -> float:
+        return sum(self.values[key] for _ in range(3))
+
+    def more_than_a_loop(self, line: str) -> int:
+        line = line.lower()
+        for word in line.split():
+            self.counts[word] += 1
+        return len(line)
+
+    def sees_what_the_items_set(self, line: str) -> None:
+        for word in (words := line.split()):
+            self.counts[word] += len(words)
+
+    def state_within_a_key(self, key: int) -> int:
+        word = str(int(self.values[key]))
+        self.counts[word] += 1
+        return self.counts[str(int(self.values[key]))]
+
+    def several_in_a_loop(self, line: str, least: int) -> list[str]:
+        """Raises for a word that is not a number, after others were counted."""
+        shown: list[str] = []
+        total = 0.0
+        for word in line.split():
+            before = self.values[int(word)]
+            if before >= least:
+                self.values[int(word)] = 0.0
+                self.counts[word] += 1
+                shown.append(f"{word} {total}")
+            total += before
+        return shown
+
+    def continues(self, line: str) -> int:
+        number = 0
+        for word in line.split():
+            number += 1
+            if word < "2":
+                continue
+            count = self.counts[word]
+            if count > 3:
+                continue
+            number += self.values[len(word)] > 0
+        return number
+
+    def either(self, key: int, word: str, first: bool) -> float:
+        return self.values[key] if first else self.counts[word] + 0.5
+
+    def both_or_none(self, key: int, word: str) -> bool:
+        return (self.counts[word] > 1 and self.values[key] > 0) or key == 3
+
+    def of_state(self, key: int) -> float:
+        self.values[key] = self.counts[str(key)] + self.values[key + 1 if key < 9 else 0]
+        return self.values[key]
+
+    def maybe_unbound(self, key: int, word: str) -> str:
+        if self.counts[word]:
+            text = word * 2
+        self.values[key] += 1
+        if key < 5:
+            return "small"
+        return text
+
+    def chained(self, key: int, word: str) -> float:
+        one = self.values[key] = self.counts[word] + 1
+        if word in self.counts:
+            del self.counts[word]
+        elif key in self.values:
+            raise ValueError(f"{word!r} is not there")
+        return one
+
+    def best(self, line: str) -> list[tuple[int, str]]:
+        heap: list[tuple[int, str]] = []
+        names = iter("abcdefghijklmnop")
+        for word in line.split():
+            count = self.counts[word]
+            heapq.heappush(heap, (-count, word + next(names)))
+        heap.sort()
+        return [one for one in heap if one in heap]
+
+    def total(self) -> float:
+        numbers = gather_all(on_all(self.values).values())
+        return float(round(sum(sum(part) for part in numbers)))

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.stateful.histories import KEYS, state_of
+from tests.stateful.forty_programs import Recommender
+from tests.stateful.histories import state_of, state_of_loop
 from tests.stateful.programs import Visits, WordCount
 from tests.support.seeds import draws, seed
 from tests.support.store_faults import KINDS, DriverKilled, NthFault
@@ -74,10 +75,10 @@ class Driver:
         if state == state_of(done):
             self.plain = done
 
-    def state(self) -> dict[Any, dict[str, Any]]:
+    def state(self) -> dict[str, dict[Any, dict[str, Any]]]:
         """All rows, with nothing failing."""
         with self.faults.paused():
-            return self.open().lookup(KEYS[self.cls])
+            return state_of_loop(self.open(), self.plain)
 
     def check(self) -> None:
         """Compare the state, and that which is in the store."""
@@ -133,6 +134,14 @@ STEPS: dict[type[Stateful], list[Callable[[Any], Any]]] = {
         lambda t: t.visit("b", 1.0),
         lambda t: t.forget("a"),
         lambda t: t.state("2"),
+    ],
+    Recommender: [
+        each("add_rating", [1, 1, 2, 2], [10, 11, 10, 12], [5.0, 3.0, 4.0, 1.0]),
+        lambda t: t.recommend(1),
+        lambda t: t.add_rating(3, 11, 2.0),
+        lambda t: t.recommend(3),
+        each("add_rating", [3, 2, 1], [12, 13, 14], [1.0, 0.0, 1.0]),
+        each("recommend", [1, 2, 3]),
     ],
 }
 

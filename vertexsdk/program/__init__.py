@@ -2,7 +2,19 @@
 
 `Vertex` and the algebra of its messages; `facts`, all that a class's source tells, read once when
 it is defined; `Program`, one or several classes; `analysis`, which says what a program allows and
-why not; `keyed`, what a stateful class becomes. No Spark, no arrays of a graph.
+why not; `keyed`, what a stateful class becomes, and `keyed_state`, its state elements in memory. No
+Spark, no arrays of a graph.
 """
 
-__all__ = ["algebra", "analysis", "facts", "fields", "keyed", "program", "syntax", "vertex", "warn"]
+__all__ = [
+    "algebra",
+    "analysis",
+    "facts",
+    "fields",
+    "keyed",
+    "keyed_state",
+    "program",
+    "syntax",
+    "vertex",
+    "warn",
+]

@@ -1,18 +1,19 @@
 """A keyed program: typed tables partitioned by key, and the methods that take calls on their rows.
 
-A stateful class becomes one. A method's calls go to the row of one key, or a row for each item of a
-loop; `KeyedMethod` says which. What a value of a type is, and how a method sees the row of its key,
-is decided here, so that a class as a plain object and on processors is the same thing.
+A stateful class becomes one. A method is a list of task elements, each of which accesses one state
+element by one key; a call goes from one to the next as a row with the variables that are still
+needed. What a value of a type is, and how a method sees the row of its key, is decided here, so
+that a class as a plain object and on processors is the same thing.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from vertexsdk.errors import InputError, excerpt
 
@@ -20,6 +21,8 @@ Function: TypeAlias = Callable[..., Any]
 KINDS: Final[dict[str, type]] = {"int": int, "float": float, "bool": bool, "str": str}
 DEFAULTS: Final[dict[str, Any]] = {"int": 0, "float": 0.0, "bool": False, "str": ""}
 VALUE = "value"  # the stored column of a map with one value for each key
+CELLS = "cells"  # that of a matrix: a row as JSON, [[column, value], ...]
+FORMS = ("map", "value", "array", "matrix")
 _LIMIT = 1 << 63
 
 
@@ -117,6 +120,13 @@ class TableSpec:
         key: the type of its keys: "int" or "str".
         fields: the type of each field, of `KINDS`, by name.
         single: a key has one value, the field `value`, and no named fields.
+        where: "key", rows are where their keys belong; "partition", every partition has rows of
+            its own; "everywhere", all partitions have the same rows.
+        form: what the rows are to a method: of `FORMS`.
+        size: of an array, whose keys are 0, 1, ... size - 1.
+        minor: of a matrix, the type of the keys of its cells within a row.
+        by_column: the rows of a matrix are its columns.
+        combine: returns one value for two of a key, where partitions become fewer.
 
     Example:
         >>> TableSpec("counts", "str", {"value": "int"}, single=True).default
@@ -127,11 +137,32 @@ class TableSpec:
     key: str
     fields: Mapping[str, str] = field(hash=False)
     single: bool
+    where: str = "key"
+    form: str = "map"
+    size: int | None = None
+    minor: str = "int"
+    by_column: bool = False
+    combine: Function = operator.add
+
+    @property
+    def indexed(self) -> bool:
+        """Whether its rows are found by kernels, and a method sees the row of its key alone."""
+        return self.where == "key" and self.form != "matrix"
 
     @cached_property
     def convert_key(self) -> Callable[[Any], Any]:
-        """Turns a key into one of this table's type, or raises InputError."""
-        return CONVERTERS[self.key]
+        """Turns a key into one of this table's type, or raises InputError or IndexError."""
+        if self.size is None:
+            return CONVERTERS[self.key]
+        name, size = self.name, self.size
+
+        def index(key: Any) -> int:
+            number = to_int(key)
+            if not 0 <= number < size:
+                raise IndexError(f"{name} has the places 0 to {size - 1}, and not {number}")
+            return number
+
+        return index
 
     @cached_property
     def converters(self) -> tuple[Callable[[Any], Any], ...]:
@@ -310,31 +341,87 @@ class Parameter:
         return CONVERTERS[self.kind]
 
 
+class Onward(NamedTuple):
+    """A task element's result: the call goes on with another one.
+
+    Attributes:
+        element: its place in the method.
+        key: to whose owner the row goes; None where the task element says where.
+        values: its arguments.
+    """
+
+    element: int
+    key: Any
+    values: tuple[Any, ...]
+
+
+class Each(NamedTuple):
+    """A task element's result: rows of a loop's items, or to all partitions.
+
+    Attributes:
+        rows: for each item what `Onward` has, or -1, None and its result.
+        then: the task element that takes the results of all of them in a list, as its last
+            argument, and its other arguments; None where the call has ended.
+    """
+
+    rows: Sequence[tuple[int, Any, Any]]
+    then: tuple[int, tuple[Any, ...]] | None
+
+
+@dataclass(frozen=True)
+class TaskElement:
+    """A part of a method that accesses one state element, by one key.
+
+    Attributes:
+        table: the name of the state element; None for none.
+        send: where its rows go: "key", to the owner of their key; "here", nowhere; "all", to all
+            partitions.
+        body: called with the object and its arguments; returns the answer, `Onward` or `Each`.
+        level: the superstep in which it runs.
+        writes: it may change the state element.
+        alone: a call that raises here has changed nothing elsewhere.
+        last: it never returns `Onward` or `Each`.
+        item: it runs for items of a loop, or on all partitions: its answer is one of many.
+        whole: it reads all rows of the state element that a partition has.
+        line: where its access is.
+    """
+
+    table: str | None
+    send: str
+    body: Function
+    level: int
+    writes: bool
+    alone: bool
+    last: bool
+    item: bool
+    whole: bool
+    line: int
+
+
 @dataclass(frozen=True)
 class KeyedMethod:
     """A method of a stateful class.
 
     Attributes:
         parameters: without `self`.
-        table: the name of the state element that it accesses; None for none.
-        key: the parameter that has the key, or the variable of its loop.
-        items: of a method that is a loop: returns what that runs over; takes what the method does.
-        body: called with the object and the parameters; that of a loop also with an item.
-        live: of a loop: the parameters that its body reads; the others may be None.
-        writes: it may change the row.
+        elements: its task elements; a call begins with the first one, with all parameters.
+        key: the parameter that has the key of the first one; None for none.
+        serial: why its calls run one at a time, with the line; "" where they need not.
         file, line: where it is defined.
     """
 
     name: str
     parameters: tuple[Parameter, ...]
-    table: str | None
+    elements: tuple[TaskElement, ...]
     key: str | None
-    items: Function | None
-    body: Function
-    live: frozenset[str]
-    writes: bool
+    serial: str
     file: str
     line: int
+
+    @cached_property
+    def writes(self) -> bool:
+        """Whether it may change state."""
+        return any(element.writes for element in self.elements)
 
     @cached_property
     def key_place(self) -> int:
@@ -367,6 +454,7 @@ class KeyedProgram:
                 "type": kind,
                 "element": name,
                 "key": spec.key,
+                **({} if spec.where == "key" else {"where": spec.where}),
             }
             for name, spec in self.tables.items()
             for field, kind in spec.fields.items()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import Any, Self, overload
+import operator
+from collections.abc import Callable, Collection
+from typing import Any, ClassVar, Self, TypeAlias, overload
 
 from vertexsdk.errors import InputError, ProgramError, excerpt
-from vertexsdk.program.keyed import ABSENT, KINDS, VALUE, MapAccess, TableSpec
+from vertexsdk.program.keyed import CELLS, KINDS, VALUE, TableSpec
+from vertexsdk.program.keyed_state import Journal, as_seen, state_in_memory
 
 _TAKEN = {"id", "kind", "name", "class"}  # columns of the store
 
@@ -82,87 +84,176 @@ class Map:
         shown = [kind if self.single else f"{name}={kind}" for name, kind in values]
         return f"Map({', '.join([self.key, *shown])})"
 
-
-class Journal:
-    """What the call that runs has changed in a plain object, to take it back if it raises."""
-
-    def __init__(self) -> None:
-        self.running = False
-        self._changes: list[tuple[dict[Any, Any], Any, Any]] = []
-
-    def note(self, rows: dict[Any, Any], key: Any) -> None:
-        """Remember the row of a key before it is changed."""
-        if self.running:
-            self._changes.append((rows, key, rows.get(key, ABSENT)))
-
-    def begin(self) -> None:
-        """Start a call."""
-        self.running = True
-
-    def end(self, *, undo: bool) -> None:
-        """End the call; put back what it changed if `undo`."""
-        changes, self._changes, self.running = self._changes, [], False
-        if undo:
-            for rows, key, value in reversed(changes):
-                rows.pop(key, None)
-                if value is not ABSENT:
-                    rows[key] = value
+    @property
+    def options(self) -> dict[str, Any]:
+        """What a `TableSpec` has of it."""
+        return {"form": "map"}
 
 
-class MapState(MapAccess):
-    """The map of a plain object.
+class Value:
+    """One value: `self.total.value += 1`.
 
     Args:
-        spec: the types of keys and values.
-        journal: of the object.
+        value: its type: `int` (64 bits), `float`, `bool` or `str`.
+
+    Raises:
+        ProgramError: a type that is not supported.
+
+    Example:
+        >>> Value(int)
+        Value(int)
     """
 
-    def __init__(self, spec: TableSpec, journal: Journal) -> None:
-        super().__init__(spec)
-        self._rows: dict[Any, Any] = {}
-        self._journal = journal
+    key, single = "int", True
+    options: ClassVar[dict[str, Any]] = {"form": "value"}
 
-    def load(self, key: Any) -> Any:
-        """Return the value of a key, a tuple where it has named fields, or `ABSENT`."""
-        return self._rows.get(self.spec.convert_key(key), ABSENT)
-
-    def store(self, key: Any, value: Any) -> None:
-        """Set the value of a key; `ABSENT` removes it."""
-        key = self.spec.convert_key(key)
-        self._journal.note(self._rows, key)
-        if value is ABSENT:
-            self._rows.pop(key, None)
-        else:
-            self._rows[key] = value
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._rows)
-
-    def keys(self) -> Iterator[Any]:
-        """The keys that have a row."""
-        return iter(self._rows)
-
-    def items(self) -> Iterator[tuple[Any, Any]]:
-        """The keys that have a row, each with its value or row."""
-        return ((key, self[key]) for key in self._rows)
+    def __init__(self, value: type) -> None:
+        self.fields = {VALUE: _kind_of(value, tuple(KINDS), "Value: a value of type")}
 
     def __repr__(self) -> str:
-        return repr(dict(self.items()))
+        return f"Value({self.fields[VALUE]})"
 
 
-class Partitioned:
+class Array:
+    """Numbers at the places 0, 1, ... size - 1.
+
+    Args:
+        value: their type: `int` (64 bits) or `float`.
+        size: how many.
+
+    Raises:
+        ProgramError: a type or size that is not supported.
+
+    Example:
+        >>> Array(float, size=28)
+        Array(float, size=28)
+    """
+
+    key, single = "int", True
+
+    def __init__(self, value: type, *, size: int) -> None:
+        self.fields = {VALUE: _kind_of(value, ("int", "float"), "Array: a value of type")}
+        if not isinstance(size, int) or size < 1:
+            raise ProgramError(f"Array: size is {excerpt(size)}; give the number of places")
+        self.size = size
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What a `TableSpec` has of it."""
+        return {"form": "array", "size": self.size}
+
+    def __repr__(self) -> str:
+        return f"Array({self.fields[VALUE]}, size={self.size})"
+
+
+class Matrix:
+    """A sparse matrix of floats: `self.ratings[user, item]`, `self.ratings.row(user)`.
+
+    Where a cell has no value it reads as 0.0. `row` and `column` return a `SparseVector`,
+    `multiply` takes and returns one; `clear` removes a row. `Matrix` by itself is
+    `Matrix(int, int)`.
+
+    Args:
+        row, column: the types of their keys: `int` (64 bits) or `str`.
+        by: "row", or "column" where columns are accessed in place of rows.
+
+    Raises:
+        ProgramError: a type that is not supported, or another `by`.
+
+    Example:
+        >>> Matrix(str, int)
+        Matrix(str, int)
+    """
+
+    single = True
+
+    def __init__(self, row: type = int, column: type = int, *, by: str = "row") -> None:
+        kinds = [_kind_of(kind, ("int", "str"), "Matrix: a key of type") for kind in (row, column)]
+        if by not in ("row", "column"):
+            raise ProgramError(f"Matrix: by={excerpt(by)}: give 'row' or 'column'")
+        self._shown = f"Matrix({', '.join(kinds)})"
+        self.by_column = by == "column"
+        self.key, self.minor = reversed(kinds) if self.by_column else kinds
+        self.fields = {CELLS: "str"}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What a `TableSpec` has of it."""
+        return {"form": "matrix", "minor": self.minor, "by_column": self.by_column}
+
+    def __repr__(self) -> str:
+        return self._shown[:-1] + (", by='column')" if self.by_column else ")")
+
+
+Element: TypeAlias = "Map | Value | Array | Matrix"
+
+
+class StateElement:
+    """What a class keeps, and where: the base of `Partitioned`, `PerPartition` and `Broadcast`.
+
+    Args:
+        element: what is kept.
+
+    Attributes:
+        where: as `TableSpec` has it.
+        key: the name of the key; "" for none.
+
+    Raises:
+        ProgramError: that is not a `Map`, `Value`, `Array` or `Matrix`.
+    """
+
+    where: ClassVar[str]
+
+    def __init__(self, element: Element | type[Matrix]) -> None:
+        element = Matrix() if element is Matrix else element
+        if not isinstance(element, Map | Value | Array | Matrix):
+            raise ProgramError(
+                f"{type(self).__name__}({excerpt(element)}): give a Map, as Map(int, float), a "
+                "Value, Array or Matrix"
+            )
+        self.element, self.key, self.name = element, "", ""
+        self._combine: Callable[[Any, Any], Any] = operator.add
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.element!r})"
+
+    @property
+    def spec(self) -> TableSpec:
+        """The types of the element's keys and fields."""
+        element = self.element
+        return TableSpec(
+            self.name, element.key, element.fields, element.single, self.where,
+            combine=self._combine, **element.options,
+        )  # fmt: skip
+
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+    @overload
+    def __get__(self, instance: Any, owner: type | None = None) -> Any: ...
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        names = instance.__dict__
+        if self.name not in names:
+            journal = names.setdefault("_journal", Journal())
+            names[self.name] = as_seen(self.spec, state_in_memory(self.spec, journal))
+        return names[self.name]
+
+
+class Partitioned(StateElement):
     """A state element whose rows are divided among the partitions by their keys.
 
     Args:
-        element: what is kept, a `Map`.
-        key: the name that the key has in every method which accesses the element: a parameter, or
-            the variable of the method's loop.
+        element: what is kept: a `Map`, a `Matrix`, an `Array` by its places, or a `Value`, which
+            one of the partitions has.
+        key: what the methods call the key. Calls of a method that has it as a parameter go to its
+            partition at once. A `Value` has none.
 
     Raises:
-        ProgramError: the element is not a `Map`, or the key is not a name.
+        ProgramError: the element is not one, or the key is not a name.
 
     Example:
         >>> from vertexsdk import Stateful
@@ -175,32 +266,79 @@ class Partitioned:
         250
     """
 
-    def __init__(self, element: Map, *, key: str) -> None:
-        if not isinstance(element, Map):
-            raise ProgramError(f"Partitioned({excerpt(element)}): give a Map, as Map(int, float)")
-        if not isinstance(key, str) or not key.isidentifier():
+    where = "key"
+
+    def __init__(self, element: Element | type[Matrix], *, key: str = "") -> None:
+        super().__init__(element)
+        wanted = not isinstance(element, Value)
+        if not isinstance(key, str) or (wanted and not key.isidentifier()):
             raise ProgramError(
                 f"Partitioned(..., key={excerpt(key)}): give the name of a parameter, as key='user'"
             )
-        self.element, self.key, self.name = element, key, ""
+        self.key = key
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
 
-    @property
-    def spec(self) -> TableSpec:
-        """The types of the element's keys and fields."""
-        element = self.element
-        return TableSpec(self.name, element.key, element.fields, element.single)
+class PerPartition(StateElement):
+    """A state element of which every partition has one of its own, the paper's partial state.
 
-    @overload
-    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
-    @overload
-    def __get__(self, instance: Any, owner: type | None = None) -> MapState: ...
-    def __get__(self, instance: Any, owner: type | None = None) -> Self | MapState:
-        if instance is None:
-            return self
-        names = instance.__dict__
-        journal = names.setdefault("_journal", Journal())
-        state: MapState = names.setdefault(self.name, MapState(self.spec, journal))
-        return state
+    A call changes the one of the partition where it is. `on_all` reads those of all partitions, and
+    `gather_all` has their values in a list, to be merged.
+
+    Args:
+        element: what is kept.
+        combine: returns one value for the two of a key, where partitions become fewer; of numbers
+            their sum.
+
+    Raises:
+        ProgramError: there is no `combine` for values that are not numbers.
+
+    Example:
+        >>> from vertexsdk import Stateful, gather_all, on_all
+        >>> class Words(Stateful):
+        ...     number = PerPartition(Value(int))
+        ...     def add(self, line: str) -> None:
+        ...         self.number.value += len(line.split())
+        ...     def count(self) -> int:
+        ...         return sum(gather_all(on_all(self.number).value))
+        >>> words = Words()
+        >>> words.add("to be or not to be")
+        >>> words.count()
+        6
+    """
+
+    where = "partition"
+
+    def __init__(
+        self, element: Element | type[Matrix], *, combine: Callable[[Any, Any], Any] | None = None
+    ) -> None:
+        super().__init__(element)
+        kinds = set() if isinstance(self.element, Matrix) else set(self.element.fields.values())
+        if combine is None and kinds & {"bool", "str"}:
+            raise ProgramError(
+                f"{self!r}: give combine=, a function of two values of a key that returns one, for "
+                "when partitions become fewer"
+            )
+        self._combine = combine or operator.add
+
+
+class Broadcast(StateElement):
+    """A state element that is the same on all partitions: read where a call is, written on all.
+
+    Args:
+        element: what is kept.
+
+    Example:
+        >>> from vertexsdk import Stateful
+        >>> class Flags(Stateful):
+        ...     flags = Broadcast(Map(str, bool))
+        ...     def switch(self, flag: str, on: bool) -> None:
+        ...         self.flags[flag] = on
+        ...     def is_on(self, flag: str) -> bool:
+        ...         return self.flags[flag]
+        >>> flags = Flags()
+        >>> flags.switch("dark", True)
+        >>> flags.is_on("dark"), flags.is_on("light")
+        (True, False)
+    """
+
+    where = "everywhere"

@@ -10,14 +10,14 @@ from typing import Any
 
 from vertexsdk.errors import InputError, ProgramError
 from vertexsdk.program.keyed import CONVERTERS, KINDS, answered
-from vertexsdk.stateful.elements import Journal
+from vertexsdk.program.keyed_state import Journal
 
 
 class Stateful:
     """The base of a class whose state is divided by key.
 
-    State is in state elements alone, `Partitioned(Map(...), key=...)`; public methods are the calls
-    that it takes. An instance is a plain Python object. A method that raises changes nothing.
+    State is in state elements alone, as `Partitioned(Map(...), key=...)`; public methods are the
+    calls that it takes. An instance is a plain Python object. A method that raises changes nothing.
 
     Example:
         >>> from vertexsdk import Map, Partitioned
@@ -106,14 +106,15 @@ def _call(function: FunctionType) -> Callable[..., Any]:
         plain = {p.kind for p in signature[0].parameters.values()} <= {_POSITIONAL}
         if plain:
             args, kwargs = tuple(bind(signature[0], function.__qualname__, args, kwargs)), {}
-        journal.begin()
-        failed = True
+        journal.running = True
         try:
-            answer = answered(function(self, *args, **kwargs))
-            failed = False
-            return answer
+            return answered(function(self, *args, **kwargs))
+        except BaseException:
+            journal.undo(0)
+            raise
         finally:
-            journal.end(undo=failed)
+            journal.running = False
+            journal.clear()
 
     setattr(call, _WRAPPED, True)
     return call

@@ -33,6 +33,7 @@ from vertexsdk.state.version_history import ClosedError
 from vertexsdk.stateful._analysis import program_of
 from vertexsdk.stateful._call_service import CallAnswers
 from vertexsdk.stateful._columns import BLOCK, blocks_of
+from vertexsdk.stateful._explain import KeyedExplanation
 from vertexsdk.stateful._history import CallHistory, counts_of
 from vertexsdk.stateful.call_stream import CallBatch, CallIntake, start_calls
 from vertexsdk.stateful.elements import choose_element
@@ -404,6 +405,10 @@ class StatefulLoop:
             assert self._engine is not None
             rows = self._engine.lookup(spec.name, wanted)
         return {k: row for k, row in zip(wanted, rows, strict=True) if row is not None}
+
+    def explain(self) -> KeyedExplanation:
+        """Return how the methods run: their task elements by level, and the order of calls."""
+        return KeyedExplanation(self.program)
 
     def progress(self) -> dict[str, Any]:
         """Return the loop's version, and how many calls have changed state, of them since the

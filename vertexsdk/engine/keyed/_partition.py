@@ -1,45 +1,61 @@
-"""One partition of a keyed program: its tables, and blocks of calls that run on them.
+"""One partition of a keyed program: its state elements, and blocks of calls that run on them.
 
-A block is divided by table. A kernel finds the rows of all calls, Python runs the method of each in
-the order of (call, item) on a local value, and the values are written when the block is over. So a
-call that raises changes nothing: its value is not taken.
+A call is a row that goes from one task element to the next: to the owner of the next key, with the
+variables that are still needed. The task elements of one level run for all calls of a block, in the
+order of (call, item), before those of the next one. On a map that is divided by key, a kernel finds
+the rows of all calls, Python runs each on a local value, and the values are written when the level
+is over.
 
-The items of one call may be on several partitions, and have to be taken back on all of them, with
-whatever later calls have built on them. So before values are written the partitions tell each other
-the first call of which an item raised. All of them then run the calls before it again, leave that
-one out, and go on after it, with fewer calls at a time while such calls are many.
+A call that raises changes nothing. Where it has changed nothing before, its value is not taken.
+Else others may have built on what it did, on all partitions: these tell each other the first such
+call, take back what the block did, run the calls before it again, leave that one out, and go on
+after it, with fewer calls at a time while such calls are many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+import pickle
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
-from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.arrow_table import Column
-from vertexsdk.arrays.raw_columns import decode, encode_bytes
 from vertexsdk.engine.keyed._rows import CurrentRow, current_row
-from vertexsdk.engine.keyed._table import KeyedTable
+from vertexsdk.engine.keyed._table import KeyedTable, StoredTable
 from vertexsdk.engine.keyed.answers import Failure, failure
 from vertexsdk.engine.keyed.calls import (
     Calls,
     Values,
     join_values,
+    number_of_values,
     owners_of_keys,
     python_values,
     stored_values,
     take_values,
 )
-from vertexsdk.program.keyed import ABSENT, Function, KeyedProgram, answered
+from vertexsdk.errors import InputError
+from vertexsdk.program.keyed import (
+    ABSENT,
+    DEFAULTS,
+    Each,
+    Function,
+    KeyedMethod,
+    KeyedProgram,
+    Onward,
+    TaskElement,
+    answered,
+)
+from vertexsdk.program.keyed_state import Journal, as_seen, settled
 from vertexsdk.state.version_writer import DeltaLayers
 from vertexsdk.transport.transport import PEERS, Blocks
 
 Steps: TypeAlias = Generator[tuple[int, Any], tuple[Blocks, list[Any]], Any]
 _LEAST = 64  # calls that are run together after one that raised
+_ANSWER, _NOWHERE = -1, -2  # where a row's result goes, if not to a partition
 
 
 class _Rows(Sequence[tuple[Any, ...]]):
@@ -89,19 +105,21 @@ def calling(body, target, current, values, places, columns, append, failed):
 
 
 class _Entries(NamedTuple):
-    """What a block does to the rows of one table, in order.
+    """The rows for which task elements run, in order.
 
     Attributes:
-        methods: uint8[n].
+        elements: uint16[n]: which task elements, by their place in the program.
         numbers, positions: int64[n]: the call of each, and the item of its loop.
-        keys: of the rows.
-        arguments: of the methods' bodies.
+        homes: int64[n]: the partition that gathers its result, or where that goes else.
+        keys: of the rows; None where the task elements have none.
+        arguments: of the task elements.
     """
 
-    methods: NDArray[np.uint8]
+    elements: NDArray[np.uint16]
     numbers: NDArray[np.int64]
     positions: NDArray[np.int64]
-    keys: Values
+    homes: NDArray[np.int64]
+    keys: Values | None
     arguments: Sequence[tuple[Any, ...]]
 
     @classmethod
@@ -109,44 +127,107 @@ class _Entries(NamedTuple):
         """Return the entries of all parts, in order of (call, item)."""
         if len(parts) == 1:
             return parts[0]
-        methods, numbers, positions = (
-            np.concatenate([part[k] for part in parts]) for k in range(3)
+        keys = [part.keys for part in parts if part.keys is not None]
+        joined = cls(
+            np.concatenate([part.elements for part in parts]),
+            np.concatenate([part.numbers for part in parts]),
+            np.concatenate([part.positions for part in parts]),
+            np.concatenate([part.homes for part in parts]),
+            join_values(keys) if keys else None,
+            [values for part in parts for values in part.arguments],
         )
-        order = np.lexsort((positions, numbers))
-        arguments = [values for part in parts for values in part.arguments]
-        keys = take_values(join_values([part.keys for part in parts]), order)
-        return cls(
-            methods[order], numbers[order], positions[order], keys,
-            [arguments[k] for k in order.tolist()],
-        )  # fmt: skip
+        return joined.take(np.lexsort((joined.positions, joined.numbers)))
 
-    def part(self, low: int, high: int) -> _Entries:
-        """Return the entries of the calls low, low + 1, ... high - 1."""
-        first, last = np.searchsorted(self.numbers, [low, high]).tolist()
+    def rows(self, first: int, last: int) -> _Entries:
+        """Return the entries first, first + 1, ... last - 1."""
         if (first, last) == (0, len(self.numbers)):
             return self
         keys = self.keys
-        keys = (keys[0][first : last + 1], keys[1]) if isinstance(keys, tuple) else keys[first:last]
+        if isinstance(keys, tuple):
+            offsets = keys[0][first : last + 1]
+            keys = offsets - offsets[0], keys[1][offsets[0] : offsets[-1]]
+        elif keys is not None:
+            keys = keys[first:last]
+        own = slice(first, last)
         return _Entries(
-            self.methods[first:last], self.numbers[first:last], self.positions[first:last], keys,
-            self.arguments[first:last],
+            self.elements[own], self.numbers[own], self.positions[own], self.homes[own], keys,
+            self.arguments[own],
+        )  # fmt: skip
+
+    def calls(self, low: int, high: int) -> _Entries:
+        """Return the entries of the calls low, low + 1, ... high - 1."""
+        first, last = np.searchsorted(self.numbers, [low, high]).tolist()
+        return self.rows(first, last)
+
+    def take(self, rows: NDArray[np.int64]) -> _Entries:
+        """Return some entries."""
+        keys = None if self.keys is None else take_values(self.keys, rows)
+        arguments = [self.arguments[k] for k in rows.tolist()]
+        return _Entries(
+            self.elements[rows], self.numbers[rows], self.positions[rows], self.homes[rows], keys,
+            arguments,
         )  # fmt: skip
 
 
-class _Outcome(NamedTuple):
-    """What entries have led to.
+class _Growing:
+    """Rows that go on to one task element, as lists.
 
     Attributes:
-        rows, values: the different rows, and the value of each.
-        numbers, answers: of the calls that have answers.
-        failures: of those that raised.
+        runs: (call, first item, home, how many) of rows that are items of one call.
+        keys, arguments: of each row.
     """
 
-    rows: NDArray[np.int64]
-    values: list[Any]
-    numbers: NDArray[np.int64]
-    answers: list[Any]
-    failures: list[Failure]
+    def __init__(self) -> None:
+        self.runs: list[tuple[int, int, int, int]] = []
+        self.keys: list[Any] = []
+        self.arguments: list[tuple[Any, ...]] = []
+
+    def add(self, number: int, position: int, home: int, key: Any, values: tuple[Any, ...]) -> None:
+        """Add one row."""
+        self.runs.append((number, position, home, 1))
+        self.keys.append(key)
+        self.arguments.append(values)
+
+    def entries(self, e: int, keys: Values | None) -> _Entries:
+        """Return the rows as entries of a task element."""
+        numbers, firsts, homes, counts = np.array(self.runs, np.int64).reshape(-1, 4).T
+        starts = np.cumsum(counts) - counts
+        positions = np.arange(len(self.arguments)) + np.repeat(firsts - starts, counts)
+        return _Entries(
+            np.full(len(self.arguments), e, np.uint16), np.repeat(numbers, counts), positions,
+            np.repeat(homes, counts), keys, self.arguments,
+        )  # fmt: skip
+
+
+class _Attempt:
+    """What running some calls of a block has led to so far.
+
+    Attributes:
+        pending: by level and state element, the rows that task elements will run for.
+        growing: by task element, the rows that go on after this level.
+        waiting: by call, the task element that takes its items' results, its arguments, and how
+            many results there will be.
+        results: by call, (item, result) pairs.
+        sent: by partition, (call, item, task element, result), for others that gather.
+        out: by partition, rows that go there.
+        numbers, answers: of the calls that have answers.
+        failures: of those that raised.
+        undo: keys of tables, and what their rows were.
+        first: the first call that raised after it had changed something.
+    """
+
+    def __init__(self, high: int) -> None:
+        self.pending: dict[int, dict[str | None, list[_Entries]]] = {}
+        self.growing: dict[int, _Growing] = {}
+        self.waiting: dict[int, tuple[int, tuple[Any, ...], int]] = {}
+        self.results: dict[int, list[tuple[int, Any]]] = {}
+        self.sent: dict[int, list[tuple[int, int, int, Any]]] = {}
+        self.out: dict[int, list[_Entries]] = {}
+        self.numbers: list[NDArray[np.int64]] = []
+        self.answers: list[Any] = []
+        self.failures: list[Failure] = []
+        self.undo: list[tuple[KeyedTable, Values, list[Any]]] = []
+        self.first = high
 
 
 class KeyedPartition:
@@ -163,13 +244,31 @@ class KeyedPartition:
 
     def __init__(self, program: KeyedProgram, partition: int, partitions: int) -> None:
         self.program, self.partition, self.partitions = program, partition, partitions
-        self.tables = {name: KeyedTable(spec) for name, spec in program.tables.items()}
-        self._current: dict[str, CurrentRow] = {
-            name: current_row(spec) for name, spec in program.tables.items()
-        }
         self._object: Any = object.__new__(program.cls)
-        self._object.__dict__.update(self._current)
+        self._journal = Journal()
+        self._journal.running = True
+        self._object.__dict__["_journal"] = self._journal
+        self.tables: dict[str, KeyedTable] = {}
+        self._current: dict[str, CurrentRow] = {}
+        for name, spec in program.tables.items():
+            if spec.indexed:
+                self.tables[name] = KeyedTable(spec)
+                self._current[name] = current_row(spec)
+                self._object.__dict__[name] = as_seen(spec, self._current[name])
+            else:
+                stored = self.tables[name] = StoredTable(spec, self._journal)
+                self._object.__dict__[name] = as_seen(spec, stored.state)
         self._methods = list(program.methods.values())
+        self._elements: list[TaskElement] = []
+        self._of: list[KeyedMethod] = []  # the method of each task element
+        self._base: list[int] = []  # the first task element of that
+        self._begin: list[int] = []  # the first task element of each method
+        for method in self._methods:
+            self._begin.append(len(self._elements))
+            self._elements += method.elements
+            self._of += [method] * len(method.elements)
+            self._base += [self._begin[-1]] * len(method.elements)
+        self._writes = np.array([e.writes for e in self._elements], np.bool_)
         self.layers: dict[str, DeltaLayers] = {}
 
     def run(self, calls: Calls, owners: NDArray[np.int32] | None) -> Steps:
@@ -182,215 +281,204 @@ class KeyedPartition:
         Returns:
             The numbers of the calls, None for all of them, their answers, and failures.
         """
-        numbers: list[NDArray[np.int64]] = []
-        answers: list[Any] = []
-        failures: list[Failure] = []
-        entries: dict[str, list[_Entries]] = {name: [] for name in self.tables}
-        sent: dict[int, list[bytes]] = {}
-        for m in _different(calls.methods):
-            method = self._methods[m]
-            at = np.flatnonzero(calls.methods == m)
-            own = slice(None) if owners is None else np.flatnonzero(owners[at] == self.partition)
-            at = at[own]
-            columns = [calls.arguments[m, p] for p in range(len(method.parameters))]
-            if owners is not None:
-                columns = [take_values(column, own) for column in columns]  # type: ignore[arg-type]
-            if method.items is not None:
-                one = self._expanded(m, at, columns, failures)
-                if self.partitions > 1:
-                    self._send(m, one, sent)
-                else:
-                    entries[method.table or ""].append(one)
-                numbers.append(at)
-                answers += [None] * len(at)
-                continue
-            if method.table is None:
-                self._run_free(m, at, _tuples(columns, len(at)), answers, failures)
-                numbers.append(at)
-                continue
-            arguments = _Rows([python_values(column) for column in columns])
-            keys = columns[method.key_place]
-            methods = np.full(len(at), m, np.uint8)
-            one = _Entries(methods, at, np.zeros(len(at), np.int64), keys, arguments)
-            entries[method.table].append(one)
-        loops = any(self._methods[m].items for m in _different(calls.methods))
-        exchanges = self.partitions > 1 and loops
-        if exchanges:
-            for q, blocks in sent.items():
-                for block in blocks:
-                    yield q, block
-            received, _ = yield PEERS, len(failures)
-            for _, block in received:
-                self._receive(block, entries)
-        joined = {name: _Entries.join(parts) for name, parts in entries.items() if parts}
+        begin = [self._begun(m, calls, owners) for m in _different(calls.methods)]
+        serial = np.array([bool(method.serial) for method in self._methods], np.bool_)
+        ends = np.flatnonzero(serial[calls.methods])  # calls that run by themselves
+        numbers, answers, failures = list[NDArray[np.int64]](), list[Any](), list[Failure]()
         low, size = 0, len(calls)
         while low < len(calls):
             high = min(low + size, len(calls))
-            outcomes = self._compute(joined, low, high)
-            if exchanges:
-                _, firsts = yield PEERS, self._first_failed_loop(calls, outcomes, high)
-                if (first := min(firsts)) < high:
-                    failed = [f for o in outcomes.values() for f in o.failures if f.number == first]
-                    outcomes = self._compute(joined, low, first)
-                    failures += failed
-                    high, size = first + 1, max(_LEAST, 2 * (first - low))
-                else:
-                    size *= 2
-            for name, outcome in outcomes.items():
-                self.tables[name].write(outcome.rows, outcome.values)
-                numbers.append(outcome.numbers)
-                answers += outcome.answers
-                failures += outcome.failures
+            if len(ends):
+                following = ends[np.searchsorted(ends, low) :][:1].tolist()
+                if following:
+                    high = min(high, following[0] if following[0] > low else low + 1)
+            attempt = yield from self._attempt(calls, begin, low, high)
+            if attempt.first < high:
+                first = attempt.first
+                failures += [f for f in attempt.failures if f.number == first]
+                high, size = first + 1, max(_LEAST, 2 * (first - low))
+                attempt = yield from self._attempt(calls, begin, low, first)
+            else:
+                size *= 2
+            numbers += attempt.numbers
+            answers += attempt.answers
+            failures += attempt.failures
             low = high
         alone = len(numbers) == 1 and len(numbers[0]) == len(calls)
         return None if alone else np.concatenate([_NONE, *numbers]), answers, failures
 
-    def _first_failed_loop(self, calls: Calls, outcomes: dict[str, _Outcome], high: int) -> int:
-        loops = (
-            f.number for outcome in outcomes.values() for f in outcome.failures
-            if self._methods[calls.methods[f.number]].items is not None
-        )  # fmt: skip
-        return min(loops, default=high)
-
-    def _run_free(
-        self, m: int, at: NDArray[np.int64], arguments: Iterable[tuple[Any, ...]],
-        answers: list[Any], failures: list[Failure],
-    ) -> None:  # fmt: skip
-        """Run calls of a method that accesses no state."""
-        method = self._methods[m]
-        for number, values in zip(at.tolist(), arguments, strict=False):
-            answer = None
-            try:
-                answer = answered(method.body(self._object, *values))
-            except Exception as error:
-                failures.append(failure(self.program, method, number, 0, error))
-            answers.append(answer)
-
-    def _expanded(
-        self, m: int, at: NDArray[np.int64], columns: list[Values], failures: list[Failure]
-    ) -> _Entries:
-        """Return an entry for each item that calls of a loop run over."""
-        method = self._methods[m]
-        assert method.items is not None
-        assert method.table is not None
-        convert = self.program.tables[method.table].convert_key
-        live = [p.name in method.live for p in method.parameters]
-        numbers, positions = list[int](), list[int]()
-        keys, arguments = list[Any](), list[tuple[Any, ...]]()
-        for number, values in zip(at.tolist(), _tuples(columns, len(at)), strict=False):
-            try:
-                items = [convert(item) for item in method.items(self._object, *values)]
-            except Exception as error:
-                failures.append(failure(self.program, method, number, 0, error))
-                continue
-            seen = tuple(v if reads else None for v, reads in zip(values, live, strict=True))
-            numbers += repeat(number, len(items))
-            positions += range(len(items))
-            keys += items
-            arguments += [(*seen, item) for item in items]
+    def _begun(self, m: int, calls: Calls, owners: NDArray[np.int32] | None) -> _Entries:
+        """Return the first rows of this partition's calls of a method."""
+        method, at = self._methods[m], np.flatnonzero(calls.methods == m)
+        columns = [calls.arguments[m, p] for p in range(len(method.parameters))]
+        if owners is not None:
+            own = np.flatnonzero(owners[at] == self.partition)
+            at = at[own]
+            columns = [take_values(column, own) for column in columns]
+        arguments: Sequence[tuple[Any, ...]] = [()] * len(at)
+        if columns:
+            arguments = _Rows([python_values(column) for column in columns])
+        keys = columns[method.key_place] if method.key_place >= 0 else None
         return _Entries(
-            np.full(len(keys), m, np.uint8), np.array(numbers, np.int64),
-            np.array(positions, np.int64),
-            stored_values(self.program.tables[method.table].key, keys), arguments,
+            np.full(len(at), self._begin[m], np.uint16), at, np.zeros(len(at), np.int64),
+            np.full(len(at), _ANSWER), keys, arguments,
         )  # fmt: skip
 
-    def _send(self, m: int, entries: _Entries, sent: dict[int, list[bytes]]) -> None:
-        """Encode the entries of a loop for the owners of their keys."""
-        method = self._methods[m]
-        owners = owners_of_keys(entries.keys, self.partitions)
-        for q in np.unique(owners).tolist():
-            rows = np.flatnonzero(owners == q)
-            block = Calls(entries.methods[rows], {(m, 0): take_values(entries.keys, rows)})
-            columns = block.columns()
-            columns["number"], columns["position"] = entries.numbers[rows], entries.positions[rows]
-            chosen = rows.tolist()
-            for p, parameter in enumerate(method.parameters):
-                if parameter.name in method.live:
-                    values = [entries.arguments[row][p] for row in chosen]
-                    one = Calls(_NO_METHODS, {(m, p + 1): stored_values(parameter.kind, values)})
-                    columns |= {n: c for n, c in one.columns().items() if n != "method"}
-            sent.setdefault(q, []).append(encode_bytes(columns))
+    def _attempt(self, calls: Calls, begin: Sequence[_Entries], low: int, high: int) -> Steps:
+        """Run the calls low, low + 1, ... high - 1; take back all of it if one has to be left out.
 
-    def _receive(self, block: bytes, entries: dict[str, list[_Entries]]) -> None:
-        columns, _ = decode(block)
-        calls = Calls.from_columns(
-            {n: c for n, c in columns.items() if n not in ("number", "position")}
-        )
-        m = int(calls.methods[0])
-        method, keys = self._methods[m], calls.arguments[m, 0]
-        values: list[Iterable[Any]] = [
-            python_values(calls.arguments[m, p + 1])
-            if (m, p + 1) in calls.arguments
-            else repeat(None, len(calls))
-            for p in range(len(method.parameters))
-        ]
-        arguments = list(zip(*values, python_values(keys), strict=True))
-        one = _Entries(calls.methods, columns["number"], columns["position"], keys, arguments)
-        entries[method.table or ""].append(one)
+        Returns:
+            What it led to, an `_Attempt`.
+        """
+        attempt = _Attempt(high)
+        methods = [self._methods[m] for m in _different(calls.methods[low:high])]
+        present = [e for method in methods for e in method.elements]
+        spoils = any(not e.alone for e in present)
+        for entries in begin:
+            part = entries.calls(low, high)
+            if len(part.numbers):
+                self._add(attempt, int(part.elements[0]), part)
+        for level in sorted({e.level for e in present}):
+            self._gather(attempt, level)
+            for table, parts in attempt.pending.pop(level, {}).items():
+                self._run_level(attempt, table, _Entries.join(parts), undo=spoils)
+            self._send(attempt)
+            goes_on = any(e.level == level and (e.item or not e.last) for e in present)
+            if self.partitions > 1 and goes_on:
+                for q, block in self._blocks(attempt):
+                    yield q, block
+                received, _ = yield PEERS, 0
+                for _, block in received:
+                    self._receive(attempt, block)
+        if spoils:
+            if self.partitions > 1:
+                _, firsts = yield PEERS, attempt.first
+                attempt.first = min(firsts)
+            if attempt.first < high:
+                self._journal.undo(0)
+                for table, keys, values in reversed(attempt.undo):
+                    rows, _ = table.find(keys, np.ones(len(values), np.bool_))
+                    table.write(rows, values)
+        self._journal.clear()
+        return attempt
 
-    def _compute(self, joined: dict[str, _Entries], low: int, high: int) -> dict[str, _Outcome]:
-        """Run the calls from low to high, without writing to the tables."""
-        return {
-            name: self._compute_table(name, entries.part(low, high))
-            for name, entries in joined.items()
-        }
+    def _add(self, attempt: _Attempt, e: int, entries: _Entries) -> None:
+        """Have the rows wait for the level of their task element."""
+        element = self._elements[e]
+        tables = attempt.pending.setdefault(element.level, {})
+        tables.setdefault(element.table, []).append(entries)
 
-    def _compute_table(self, name: str, entries: _Entries) -> _Outcome:
-        table = self.tables[name]
-        present = _different(entries.methods)
-        add = np.array([method.writes for method in self._methods], np.bool_)[entries.methods]
+    def _gather(self, attempt: _Attempt, level: int) -> None:
+        """Have calls go on whose items all have results."""
+        ready: dict[int, _Growing] = {}
+        for number, (e, values, count) in list(attempt.waiting.items()):
+            if self._elements[e].level != level:
+                continue
+            del attempt.waiting[number]
+            results = attempt.results.pop(number, [])
+            if len(results) == count:  # else an item raised
+                results.sort(key=lambda pair: pair[0])
+                values = (*values, [value for _, value in results if value is not None])
+                ready.setdefault(e, _Growing()).add(number, 0, _ANSWER, None, values)
+        for e, growing in ready.items():
+            entries = growing.entries(e, None)
+            order = np.argsort(entries.numbers, kind="stable")
+            self._add(attempt, e, entries.take(order))
+
+    # Running
+
+    def _run_level(
+        self, attempt: _Attempt, table: str | None, entries: _Entries, *, undo: bool
+    ) -> None:
+        """Run the task elements of one level that access one state element."""
+        spec = self.program.tables.get(table or "")
+        if table is None or spec is None or not spec.indexed:
+            self._finish(attempt, entries, self._run_rows(attempt, entries))
+            return
+        whole = np.array([e.whole for e in self._elements], np.bool_)[entries.elements]
+        first = 0
+        for at in [*np.flatnonzero(whole).tolist(), len(entries.numbers)]:
+            if first < at:
+                part = entries.rows(first, at)
+                self._finish(attempt, part, self._run_indexed(attempt, table, part, undo=undo))
+            if at < len(entries.numbers):  # sees all rows as they are then
+                part = entries.rows(at, at + 1)
+                seen = self._object.__dict__[table]
+                self._object.__dict__[table] = as_seen(spec, self.tables[table].whole())
+                self._finish(attempt, part, self._run_rows(attempt, part))
+                self._object.__dict__[table] = seen
+            first = at + 1
+
+    def _failed(self, attempt: _Attempt, entries: _Entries, k: int, error: BaseException) -> None:
+        e, number = int(entries.elements[k]), int(entries.numbers[k])
+        self._fail(attempt, e, number, int(entries.positions[k]), error)
+
+    def _fail(
+        self, attempt: _Attempt, e: int, number: int, position: int, error: BaseException
+    ) -> None:
+        one = failure(self.program, self._of[e], number, position, error)
+        attempt.failures.append(one)
+        if not self._elements[e].alone:
+            attempt.first = min(attempt.first, number)
+
+    def _run_rows(self, attempt: _Attempt, entries: _Entries) -> list[Any]:
+        """Run task elements whose state is in memory as objects, or that have none."""
+        results: list[Any] = []
+        target, journal, elements = self._object, self._journal, self._elements
+        for e, arguments in zip(entries.elements.tolist(), entries.arguments, strict=True):
+            mark = journal.mark()
+            element = elements[e]
+            try:
+                result = element.body(target, *arguments)
+                results.append(settled(result) if element.whole else answered(result))
+            except Exception as error:
+                journal.undo(mark)
+                self._failed(attempt, entries, len(results), error)
+                results.append(_FAILED)
+        return results
+
+    def _run_indexed(
+        self, attempt: _Attempt, name: str, entries: _Entries, *, undo: bool
+    ) -> list[Any]:
+        """Run task elements on the rows of a table, which are written when all have run."""
+        table, current, target = self.tables[name], self._current[name], self._object
+        add = self._writes[entries.elements]
         rows, places = table.find(entries.keys, add)
         values = [*table.read(rows), ABSENT]
-        bodies: Iterable[Any]
-        if len(present) == 1:
-            bodies = repeat(self._methods[present[0]].body)
-        else:
-            bodies = [self._methods[m].body for m in entries.methods.tolist()]
-        failures: list[Failure] = []
-        if any(self._methods[m].items is not None for m in present):
-            numbers, answers = self._run_items(name, entries, values, places, failures)
-        else:
-            numbers = entries.numbers
-            answers = self._run_rows(name, entries, bodies, values, places, failures)
-        if not add.any():  # nothing can have changed
-            rows, values = rows[:0], [ABSENT]
-        del values[-1]
-        return _Outcome(rows, values, numbers, answers, failures)
-
-    def _run_rows(
-        self, name: str, entries: _Entries, bodies: Iterable[Any], values: list[Any],
-        places: NDArray[np.int64], failures: list[Failure],
-    ) -> list[Any]:  # fmt: skip
-        """Run methods that are not loops; return an answer for each entry."""
-        current, target = self._current[name], self._object
-        answers: list[Any] = []
-        append = answers.append
+        if undo and add.any():
+            attempt.undo.append((table, table.keys(rows), values[:-1]))
+        results: list[Any] = []
+        append = results.append
 
         def failed(error: Exception) -> None:
-            k = len(answers)
-            method = self._methods[entries.methods[k]]
-            failures.append(failure(self.program, method, int(entries.numbers[k]), 0, error))
-            append(None)
+            self._failed(attempt, entries, len(results), error)
+            append(_FAILED)
 
         arguments = entries.arguments
         if isinstance(arguments, _Rows) and current.spec.single and len(arguments):
-            body = self._methods[entries.methods[0]].body
+            body = self._elements[entries.elements[0]].body
             calling = _calling(len(arguments.columns))
             calling(
                 body, target, current, values, places.tolist(), arguments.columns, append, failed
             )
-            return answers
-        for place, body, given in zip(places.tolist(), bodies, arguments, strict=False):
-            if not current.spec.single:
-                current = self._renewed(name)
-            current.value = values[place]
-            try:
-                append(answered(body(target, *given)))
-            except Exception as error:
-                failed(error)
-            else:
-                values[place] = current.value
-        return answers
+        else:
+            bodies = [e.body for e in self._elements]
+            for place, e, given in zip(
+                places.tolist(), entries.elements.tolist(), arguments, strict=True
+            ):
+                if not current.spec.single:
+                    current = self._renewed(name)
+                current.value = values[place]
+                try:
+                    append(answered(bodies[e](target, *given)))
+                except Exception as error:
+                    failed(error)
+                else:
+                    values[place] = current.value
+        if add.any():
+            del values[-1]
+            table.write(rows, values)
+        return results
 
     def _renewed(self, name: str) -> CurrentRow:
         """Have the next call see a row of its own: what an answer has in a list is of its call."""
@@ -399,74 +487,238 @@ class KeyedPartition:
         )
         return current
 
-    def _run_items(
-        self, name: str, entries: _Entries, values: list[Any], places: NDArray[np.int64],
-        failures: list[Failure],
-    ) -> tuple[NDArray[np.int64], list[Any]]:  # fmt: skip
-        """Run loops, perhaps among other methods; return the numbers and answers of the others."""
-        current, target = self._current[name], self._object
+    # Where results go
+
+    def _finish(self, attempt: _Attempt, entries: _Entries, results: list[Any]) -> None:
+        """Keep answers, and have rows go on."""
+        present = [self._elements[e] for e in _different(entries.elements)]
+        if all(e.last for e in present) and (entries.homes == _NOWHERE).all():
+            return
+        if all(e.last and not e.item and e.send != "all" for e in present):
+            attempt.numbers.append(entries.numbers)
+            if attempt.failures:
+                results = [None if result is _FAILED else result for result in results]
+            attempt.answers += results
+            return
         numbers, answers = list[int](), list[Any]()
-        undo: list[tuple[int, Any]] = []
-        running = failed = -1
-        columns = (entries.methods, entries.numbers, entries.positions, places)
-        for m, number, position, place, arguments in zip(
-            *(column.tolist() for column in columns), entries.arguments, strict=True
+        columns = (entries.elements, entries.numbers, entries.positions, entries.homes)
+        for e, number, position, home, result in zip(
+            *(column.tolist() for column in columns), results, strict=True
         ):
-            if number != running:
-                running = number
-                undo.clear()
-            if number == failed:
-                continue
-            method = self._methods[m]
-            if not current.spec.single:
-                current = self._renewed(name)
-            current.value = before = values[place]
-            try:
-                answer = answered(method.body(target, *arguments))
-            except Exception as error:
-                failures.append(failure(self.program, method, number, position, error))
-                failed, answer = number, None
-                for at, value in reversed(undo):
-                    values[at] = value
-            else:
-                undo.append((place, before))
-                values[place] = current.value
-            if method.items is None:
+            kind = type(result)
+            if kind is Onward:
+                self._onward(attempt, e, number, position, home, result)
+            elif kind is Each:
+                self._each(attempt, e, number, result, numbers, answers)
+            elif home == _ANSWER:
                 numbers.append(number)
-                answers.append(answer)
-        return np.array(numbers, np.int64), answers
+                answers.append(None if result is _FAILED else result)
+            elif home != _NOWHERE and result is not _FAILED:
+                self._result(attempt, e, number, position, home, result)
+        attempt.numbers.append(np.array(numbers, np.int64))
+        attempt.answers += answers
+
+    def _result(
+        self, attempt: _Attempt, e: int, number: int, position: int, home: int, value: Any
+    ) -> None:
+        """Have a result of an item, or of one partition, go to where they are gathered."""
+        if home == self.partition:
+            attempt.results.setdefault(number, []).append((position, value))
+        else:
+            attempt.sent.setdefault(home, []).append((number, position, e, value))
+
+    def _onward(
+        self, attempt: _Attempt, e: int, number: int, position: int, home: int, to: Onward
+    ) -> None:
+        place = self._base[e] + to.element
+        growing = attempt.growing.setdefault(place, _Growing())
+        growing.add(number, position, home, to.key, to.values)
+
+    def _each(
+        self, attempt: _Attempt, e: int, number: int, each: Each, numbers: list[int],
+        answers: list[Any],
+    ) -> None:  # fmt: skip
+        """Have a row go on for each item."""
+        base, rows, home = self._base[e], each.rows, self.partition
+        if each.then is None:
+            home = _NOWHERE
+            numbers.append(number)
+            answers.append(None)
+        places, keys, values = zip(*rows, strict=True) if rows else ((), (), ())
+        if rows and places[0] >= 0 and places.count(places[0]) == len(rows):
+            growing = attempt.growing.setdefault(base + places[0], _Growing())
+            growing.runs.append((number, 0, home, len(rows)))
+            growing.keys += keys
+            growing.arguments += values
+        else:
+            for position, (place, key, given) in enumerate(rows):
+                if place >= 0:
+                    growing = attempt.growing.setdefault(base + place, _Growing())
+                    growing.add(number, position, home, key, given)
+                elif home != _NOWHERE:
+                    self._result(attempt, e, number, position, home, given)
+        if each.then is not None:
+            whole = rows and places[0] >= 0 and self._elements[base + places[0]].whole
+            count = self.partitions if whole else len(rows)
+            attempt.waiting[number] = base + each.then[0], each.then[1], count
+
+    # Between partitions
+
+    def _send(self, attempt: _Attempt) -> None:
+        """Divide the rows that go on by where they go."""
+        growing, attempt.growing, attempt.out = attempt.growing, {}, {}
+        for e, rows in growing.items():
+            element = self._elements[e]
+            spec = self.program.tables.get(element.table or "")
+            if element.send == "key":
+                self._send_by_key(attempt, e, rows)
+                continue
+            dummy: Values | None = None
+            if spec is not None and spec.indexed:  # among others that have a key
+                dummy = stored_values(spec.key, [DEFAULTS[spec.key]] * len(rows.keys))
+            entries = rows.entries(e, dummy)
+            if element.send == "here":
+                self._add(attempt, e, entries)
+                continue
+            for q in range(self.partitions):
+                if element.whole:
+                    part = entries._replace(positions=np.full(len(rows.keys), q))
+                else:
+                    home = (
+                        entries.homes if q == self.partition else np.full(len(rows.keys), _NOWHERE)
+                    )
+                    part = entries._replace(homes=home)
+                self._add_for(attempt, e, q, part)
+
+    def _send_by_key(self, attempt: _Attempt, e: int, rows: _Growing) -> None:
+        keys, bad = self._keys(e, rows)
+        entries = rows.entries(e, keys)
+        for k, error in bad:
+            number, position = int(entries.numbers[k]), int(entries.positions[k])
+            self._fail(attempt, e, number, position, error)
+        if self.partitions == 1 and not bad:
+            self._add(attempt, e, entries)
+            return
+        owners = owners_of_keys(keys, self.partitions)
+        owners[[k for k, _ in bad]] = -1
+        for q in np.unique(owners).tolist():
+            if q >= 0:
+                self._add_for(attempt, e, q, entries.take(np.flatnonzero(owners == q)))
+
+    def _add_for(self, attempt: _Attempt, e: int, q: int, entries: _Entries) -> None:
+        """Have rows wait here, or go to another partition."""
+        if q == self.partition:
+            self._add(attempt, e, entries)
+        else:
+            attempt.out.setdefault(q, []).append(entries)
+
+    def _keys(self, e: int, rows: _Growing) -> tuple[Values, list[tuple[int, Exception]]]:
+        """Return the keys of rows, and which of them are of another type."""
+        spec = self.program.tables[self._elements[e].table or ""]
+        kind = int if spec.key == "int" else str
+        if spec.size is None and set(map(type, rows.keys)) <= {kind}:
+            with suppress(OverflowError):
+                return stored_values(spec.key, rows.keys), []
+        keys, bad = list[Any](), list[tuple[int, Exception]]()
+        for k, key in enumerate(rows.keys):
+            try:
+                keys.append(spec.convert_key(key))
+            except (InputError, IndexError) as error:
+                keys.append(DEFAULTS[spec.key])
+                bad.append((k, error))
+        return stored_values(spec.key, keys), bad
+
+    def _blocks(self, attempt: _Attempt) -> Iterator[tuple[int, bytes]]:
+        """Yield what goes to other partitions."""
+        for q in sorted({*attempt.out, *attempt.sent}):
+            parts, results = attempt.out.get(q, []), attempt.sent.pop(q, [])
+            try:
+                yield q, pickle.dumps((parts, results))
+            except Exception:
+                yield q, pickle.dumps(self._that_can_be_sent(attempt, parts, results))
+
+    def _that_can_be_sent(
+        self,
+        attempt: _Attempt,
+        parts: list[_Entries],
+        results: list[tuple[int, int, int, Any]],
+    ) -> Any:
+        """Return what can be pickled; the other calls fail."""
+        sendable = []
+        for part in parts:
+            good = []
+            for k, arguments in enumerate(part.arguments):
+                try:
+                    pickle.dumps(arguments)
+                    good.append(k)
+                except Exception as error:
+                    self._failed(attempt, part, k, _cannot_send(error))
+            sendable.append(part.take(np.array(good, np.int64)))
+        good_results = []
+        for number, position, e, value in results:
+            try:
+                pickle.dumps(value)
+                good_results.append((number, position, e, value))
+            except Exception as error:
+                self._fail(attempt, e, number, position, _cannot_send(error))
+        return sendable, good_results
+
+    def _receive(self, attempt: _Attempt, block: bytes) -> None:
+        parts, results = pickle.loads(block)
+        for part in parts:
+            if len(part.numbers):
+                self._add(attempt, int(part.elements[0]), part)
+        for number, position, _, value in results:
+            attempt.results.setdefault(number, []).append((position, value))
+
+    # Rows
 
     def lookup(self, name: str, keys: Values) -> tuple[NDArray[np.int64], list[Any]]:
         """Return which of some keys have a row here, and the value of each."""
-        mine = np.flatnonzero(owners_of_keys(keys, self.partitions) == self.partition)
-        table, wanted = self.tables[name], take_values(keys, mine)
+        table, spec = self.tables[name], self.program.tables[name]
+        mine = np.arange(number_of_values(keys))
+        if spec.where == "key":
+            mine = np.flatnonzero(owners_of_keys(keys, self.partitions) == self.partition)
+        elif spec.where == "everywhere" and self.partition:
+            mine = mine[:0]
+        wanted = take_values(keys, mine)
+        table.sync()
         rows, places = table.find(wanted, np.zeros(len(mine), np.bool_))
         values = [*table.read(rows), ABSENT]
         there = [(k, values[p]) for k, p in zip(mine.tolist(), places.tolist(), strict=True)]
         there = [(k, value) for k, value in there if value is not ABSENT]
         return np.array([k for k, _ in there], np.int64), [value for _, value in there]
 
-    def restore(self, name: str, columns: dict[str, Column]) -> None:
-        """Add the rows of a stored table that are this partition's."""
+    def restore(self, name: str, columns: dict[str, Column], instance: int) -> None:
+        """Add the rows of a stored table that are this partition's.
+
+        Args:
+            columns: as `KeyedTable.capture` returned them.
+            instance: the partition that they were of.
+        """
         spec = self.program.tables[name]
         keys: Values = columns["id"]
         if spec.key == "str":
             keys = columns["name.offsets"], columns["name.bytes"]
         mine = owners_of_keys(keys, self.partitions) == self.partition
+        if spec.where != "key":
+            here = spec.where == "everywhere" or instance % self.partitions == self.partition
+            mine[:] = here
         self.tables[name].restore(columns, mine)
 
 
-_NONE, _NO_METHODS = np.empty(0, np.int64), np.empty(0, np.uint8)
+_NONE = np.empty(0, np.int64)
+_FAILED = object()
 
 
-def _different(methods: NDArray[np.uint8]) -> list[int]:
-    """Return the methods that calls have."""
-    found: list[int] = np.flatnonzero(np.bincount(methods)).tolist()
+def _cannot_send(error: Exception) -> InputError:
+    return InputError(
+        f"a variable cannot be sent to another processor ({error}): use numbers, strings, lists or "
+        "dicts of them"
+    )
+
+
+def _different(places: NDArray[Any]) -> list[int]:
+    """Return the methods that calls have, or the task elements that rows have."""
+    found: list[int] = np.flatnonzero(np.bincount(places)).tolist()
     return found
-
-
-def _tuples(columns: Sequence[Values], count: int) -> Sequence[tuple[Any, ...]]:
-    """Return the arguments of each call."""
-    if not columns:
-        return [()] * count
-    return list(zip(*map(python_values, columns), strict=True))

@@ -21,7 +21,9 @@ from vertexsdk.arrays.hash_index import BytesIndex, IntIndex
 from vertexsdk.arrays.id_hash import KEY_GROUPS
 from vertexsdk.arrays.jit import njit
 from vertexsdk.arrays.packed_strings import take_strings
+from vertexsdk.engine.keyed.calls import Values, python_values, stored_values, take_values
 from vertexsdk.program.keyed import ABSENT, DEFAULTS, TableSpec
+from vertexsdk.program.keyed_state import Journal, RowsState, state_in_memory
 from vertexsdk.state.reading import NAME_COLUMNS, TOMBSTONE
 
 PRESENT, DIRTY, STORED = np.uint8(1), np.uint8(2), np.uint8(4)
@@ -181,6 +183,21 @@ class KeyedTable:
                 new_rows
             )
 
+    def keys(self, rows: NDArray[np.int64]) -> Values:
+        """Return the keys of rows."""
+        keys: Values = self._index.keys(rows)
+        return keys
+
+    def sync(self) -> None:
+        """Have all rows in the table."""
+
+    def whole(self) -> RowsState:
+        """Return a copy of all rows, as the state element of a plain object."""
+        state = state_in_memory(self.spec, Journal())
+        rows = np.flatnonzero(self._flags[: self._index.rows] & PRESENT)
+        state.rows = dict(zip(python_values(self.keys(rows)), self.read(rows), strict=True))
+        return state
+
     def capture(self, *, whole: bool) -> dict[str, Column]:
         """Return the rows to store in a snapshot, which are taken to be stored from now on.
 
@@ -227,6 +244,43 @@ class KeyedTable:
         for name, column in self._columns.items():
             column[rows] = columns[name][chosen]
         self._flags[rows] = PRESENT | STORED
+
+
+class StoredTable(KeyedTable):
+    """The rows of a state element in memory, as they go to the store.
+
+    Args:
+        spec: the types of its keys and fields.
+        journal: takes what calls change.
+
+    Attributes:
+        state: the state element.
+    """
+
+    def __init__(self, spec: TableSpec, journal: Journal) -> None:
+        super().__init__(spec)
+        self.state = state_in_memory(spec, journal)
+
+    def sync(self) -> None:
+        """See `KeyedTable`."""
+        changed = list(self.state.changed)
+        self.state.changed.clear()
+        if changed:
+            keys = stored_values(self.spec.key, changed)
+            rows, _ = self.find(keys, np.ones(len(changed), np.bool_))
+            self.write(rows, [self.state.stored(key) for key in changed])
+
+    def restore(self, columns: dict[str, Column], mine: NDArray[np.bool_]) -> None:
+        """See `KeyedTable`; a key that has a row already has both combined."""
+        super().restore(columns, mine)
+        chosen = np.flatnonzero(mine)
+        keys: Values = columns["id"]
+        if self.spec.key == "str":
+            keys = columns[NAME_COLUMNS[0]], columns[NAME_COLUMNS[1]]
+        fields = [columns[name][chosen].tolist() for name in self.spec.fields]
+        values = fields[0] if self.spec.single else list(zip(*fields, strict=True))
+        for key, value in zip(python_values(take_values(keys, chosen)), values, strict=True):
+            self.state.restore(key, value)
 
 
 def _filled(values: Any, dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -102,6 +102,9 @@ class KeyedTask:
         refs = []
         with open_store(self.address, create=False) as store:
             for name, table in part.tables.items():
+                if table.spec.where == "everywhere" and part.partition:
+                    continue
+                table.sync()
                 layers = None if command.whole else part.layers.get(name)
                 layers = layers and layers.add(table.changed, len(table))
                 columns = table.capture(whole=layers is None)
@@ -125,7 +128,7 @@ class KeyedTask:
             for name, refs in command.segments:
                 described = described_table(self.program.tables[name])
                 layers = [store.segment(ref, described=described) for ref in refs]
-                part.restore(name, overlay(layers))
+                part.restore(name, overlay(layers), refs[0].key.partition)
 
 
 def described_table(spec: TableSpec) -> dict[str, Described]:

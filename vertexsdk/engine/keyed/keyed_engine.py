@@ -16,6 +16,7 @@ from vertexsdk.engine.keyed.answers import Failure, decode_answers
 from vertexsdk.engine.keyed.calls import Calls, stored_values
 from vertexsdk.errors import RunError
 from vertexsdk.program.keyed import KeyedProgram
+from vertexsdk.program.keyed_state import Journal, state_in_memory
 from vertexsdk.state import SegmentRef
 from vertexsdk.state.address import Address
 from vertexsdk.state.manifests import layers_by_partition
@@ -101,13 +102,15 @@ class KeyedEngine:
         spec = self.program.tables[table]
         block = Calls(np.zeros(len(keys), np.uint8), {(0, 0): stored_values(spec.key, keys)})
         command = KeyedCommand("lookup", encode_bytes(block.columns()), table)
-        rows: list[dict[str, Any] | None] = [None] * len(keys)
+        state = state_in_memory(spec, Journal())  # of several partitions they are combined
         for report in self._exchange.hop(command):
             columns, _ = decode(report)
             values = pickle.loads(columns["value"].tobytes())
             for k, value in zip(columns["row"].tolist(), values, strict=True):
-                fields = (value,) if spec.single else value
-                rows[k] = dict(zip(spec.fields, fields, strict=True))
+                state.restore(k, value)
+        rows: list[dict[str, Any] | None] = [None] * len(keys)
+        for k, row in state.rows.items():
+            rows[k] = dict(zip(spec.fields, (row,) if spec.single else row, strict=True))
         return rows
 
     def snapshot(self, iteration: int, *, whole: bool) -> list[SegmentRef]:

@@ -1,0 +1,378 @@
+"""Methods that are divided into task elements: their levels and order, what a call that raises
+takes back, and state of which every partition has its own."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import random
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.stateful.forty_programs import Accounts, Recommender, Reservations
+from tests.stateful.histories import plain_answer, same, state_of, state_of_loop
+from tests.stateful.programs import Divided
+from tests.support.seeds import seed
+from vertexsdk import (
+    Array,
+    Broadcast,
+    CallError,
+    InputError,
+    Map,
+    Matrix,
+    Partitioned,
+    PerPartition,
+    ProgramError,
+    SparseVector,
+    Stateful,
+    StatefulLoop,
+    Value,
+    gather_all,
+    on_all,
+)
+from vertexsdk.state import open_store
+from vertexsdk.stateful._analysis import program_of
+from vertexsdk.stateful.reading import StoredState
+
+PARTITIONS = (1, 2, 7)
+
+
+def test_explain_shows_levels_and_how_rows_are_sent() -> None:
+    with StatefulLoop(Recommender, backend="memory://explain", replace=True) as flow:
+        explained = flow.explain()
+    assert str(explained).splitlines() == [
+        "Recommender",
+        "  level 0  ratings   Partitioned(Matrix(int, int))   add_rating by key, recommend by key",
+        "  level 1  together  PerPartition(Matrix(int, int))  "
+        "add_rating one-to-any, recommend one-to-all",
+        "  level 2                                            recommend all-to-one",
+        "  order    as if calls ran one after another",
+        "  interpreted: all methods",
+    ]
+    drawn = explained.to_mermaid().splitlines()
+    assert drawn[0] == "flowchart LR"
+    assert '  ratings[("ratings: Partitioned(Matrix(int, int))")]' in drawn
+    assert "  recommend_0 -->|one-to-all| recommend_1" in drawn
+    assert "  recommend_1 -.- together" in drawn
+    assert "  add_rating_1 --- together" in drawn
+
+
+def test_explain_names_the_line_that_has_calls_run_alone() -> None:
+    with StatefulLoop(Accounts, backend="memory://alone", replace=True) as flow:
+        shown = str(flow.explain())
+    assert "transfer runs alone, one call at a time (cents, cents): forty_programs.py:" in shown
+    assert "transfer accesses cents again, after another key" in shown
+    assert "pay_in runs alone" not in shown
+
+
+def test_methods_that_come_to_elements_the_other_way_round_run_alone() -> None:
+    methods = program_of(Divided).methods
+    assert not methods["two_elements"].serial
+    assert "of_state accesses values after counts, and two_elements the other way round" in (
+        methods["of_state"].serial
+    )
+    levels = [(e.table, e.level) for e in methods["two_elements"].elements]
+    assert levels == [("values", 1), ("counts", 2)]
+
+
+@pytest.mark.parametrize("partitions", PARTITIONS)
+def test_a_call_that_raises_takes_back_what_it_did_on_all_levels(partitions: int) -> None:
+    """Also where hundreds do, and calls after them come to the same rows."""
+    plain = Reservations()
+    url = f"memory://levels-{partitions}"
+    with StatefulLoop(Reservations, backend=url, partitions=partitions, replace=True) as flow:
+        for target in (plain, flow):
+            for item in "abc":
+                target.deliver(item, 20)
+        orders, items = [k // 2 for k in range(200)], ["abc"[k % 3] for k in range(200)]
+        counts = [k % 4 for k in range(200)]
+        answers = flow.reserve.map(orders, items, counts, return_exceptions=True)
+        raised = 0
+        for answer, arguments in zip(answers, zip(orders, items, counts, strict=True), strict=True):
+            assert same(answer, plain_answer(plain, "reserve", arguments), "reserve"), arguments
+            raised += isinstance(answer, CallError)
+        assert raised > 50
+        assert state_of_loop(flow, plain) == state_of(plain)
+
+
+class Sums(Stateful):
+    """Partial state of every form, and a table that all partitions have."""
+
+    words = PerPartition(Map(str, int))
+    last = PerPartition(Map(str, str), combine=max)
+    users = PerPartition(Map(int, count=int, total=float))
+    places = PerPartition(Array(float, size=3))
+    number = PerPartition(Value(int))
+    least = Broadcast(Map(str, int))
+    turn = Partitioned(Value(int))
+
+    def add(self, word: str, user: int, by: float) -> int:
+        if by < self.least["by"]:
+            raise ValueError("too little")
+        self.words[word] += 1
+        self.last[word] = max(self.last[word], f"{user}")
+        self.users[user].count += 1
+        self.users[user].total += by
+        self.places[user % 3] += by
+        self.number.value += 1
+        self.turn.value += 1
+        if by > 90:
+            raise ValueError("too much, after all was added")
+        return self.turn.value
+
+    def at_least(self, by: int) -> None:
+        self.least["by"] = by
+
+    def totals(self) -> list[Any]:
+        words: dict[str, int] = {}
+        for part in gather_all(on_all(self.words).items()):
+            for word, count in part:
+                words[word] = words.get(word, 0) + count
+        number = sum(gather_all(on_all(self.number).value))
+        places = [sum(column) for column in zip(*gather_all(on_all(self.places).values()),
+                                                 strict=True)]  # fmt: skip
+        counts = sum(row.count for part in gather_all(on_all(self.users).values()) for row in part)
+        last = max(gather_all(on_all(self.last).get("a", "")))
+        return [sorted(words.items()), number, places, counts, last]
+
+    def beyond(self, place: int) -> None:
+        self.places[place] += 1.0
+
+
+@pytest.mark.parametrize("partitions", PARTITIONS)
+def test_partial_state_is_equal_after_the_merge(partitions: int) -> None:
+    """Also when it is read again on other numbers of partitions, and changed there."""
+    plain = Sums()
+    url = f"memory://partial-{partitions}"
+    flow = StatefulLoop(Sums, backend=url, partitions=partitions, replace=True)
+    for p in (1, 7, 2, partitions):
+        words = [f"{'abc'[k % 3]}" for k in range(30)]
+        by = [float(99 if k % 9 == 8 else k % 5) for k in range(30)]
+        for target in (plain, flow):
+            target.at_least(p % 3)
+        answers = flow.add.map(words, range(30), by, return_exceptions=True)
+        for k, answer in enumerate(answers):
+            assert same(answer, plain_answer(plain, "add", (words[k], k, by[k])), "add")
+        assert flow.totals() == plain.totals()
+        with pytest.raises(CallError, match="IndexError: places has the places 0 to 2, and not 3"):
+            flow.beyond(3)
+        assert state_of_loop(flow, plain) == state_of(plain)
+        flow.close()
+        flow = StatefulLoop.resume(Sums, backend=url, partitions=p)
+        assert state_of_loop(flow, plain) == state_of(plain)
+    flow.close()
+
+
+def test_partial_state_of_strings_needs_a_way_to_combine() -> None:
+    with pytest.raises(ProgramError, match=r"give combine=, a function of two values"):
+        PerPartition(Map(str, str))
+
+
+class Unsendable(Stateful):
+    words = Partitioned(Map(str, int), key="word")
+    numbers = Partitioned(Map(int, int), key="number")
+
+    def add(self, word: str, number: int, plain: bool) -> int:
+        self.words[word] += 1
+        lock = None if plain else threading.Lock()
+        self.numbers[number] += 1
+        return self.numbers[number] + (lock is None)
+
+
+def test_a_variable_that_cannot_be_sent_fails_its_call_alone() -> None:
+    with StatefulLoop(Unsendable, backend="memory://unsendable", partitions=7) as flow:
+        words = [str(k) for k in range(40)]
+        flags = [k % 2 == 0 for k in range(40)]
+        answers = flow.add.map(words, range(40), flags, return_exceptions=True)
+        failed = [k for k, answer in enumerate(answers) if isinstance(answer, CallError)]
+        assert len(failed) > 10
+        assert all("cannot be sent to another processor" in str(answers[k]) for k in failed)
+        assert all(k % 2 for k in failed)
+        assert len(flow.lookup(words, "words")) == 40 - len(failed)
+
+
+def test_gather_all_takes_a_partial_value() -> None:
+    with pytest.raises(InputError, match=r"give the value of on_all\(self.x\)"):
+        gather_all([1, 2])  # type: ignore[arg-type]
+
+
+class Links(Stateful):
+    """A matrix by column."""
+
+    links = Partitioned(Matrix(str, int, by="column"), key="target")
+
+    def link(self, source: str, target: int, weight: float) -> bool:
+        known = (source, target) in self.links
+        self.links[source, target] += weight
+        return known
+
+    def into(self, target: int) -> list[tuple[str, float]]:
+        return self.links.column(target).items()
+
+    def unlink(self, source: str, target: int) -> None:
+        del self.links[source, target]
+
+    def forget(self, target: int) -> None:
+        self.links.clear(target)
+
+    def product(self) -> list[tuple[str, float]]:
+        parts = gather_all(on_all(self.links).multiply(SparseVector({1: 1.0, 2: 10.0})))
+        return sum(parts, SparseVector()).items()
+
+
+@pytest.mark.parametrize("partitions", PARTITIONS)
+def test_a_matrix_by_column(partitions: int) -> None:
+    plain = Links()
+    url = f"memory://columns-{partitions}"
+    with StatefulLoop(Links, backend=url, partitions=partitions, replace=True) as flow:
+        for target in (plain, flow):
+            links = [("a", 1, 0.5), ("b", 1, 2.0), ("a", 2, 1.0), ("a", 1, 1.0), ("c", 3, 1.0)]
+            assert [target.link(*one) for one in links] == [False, False, False, True, False]
+            target.unlink("b", 1)
+            target.forget(3)
+            assert target.into(1) == [("a", 1.5)]
+            assert target.product() == [("a", 11.5)]
+        with pytest.raises(CallError, match="KeyError"):
+            flow.unlink("b", 1)
+        assert state_of_loop(flow, plain) == state_of(plain)
+
+
+def test_stored_rows_of_matrices_and_of_every_partition(tmp_path: Path) -> None:
+    url = f"lmdb://{tmp_path}/store"
+    with StatefulLoop(Recommender, backend=url, partitions=2) as flow:
+        flow.add_rating.map([1, 2, 3, 4], [10, 10, 10, 10], [5.0, 3.0, 4.0, 1.0])
+    with open_store(url) as store:
+        manifest = store.version("Recommender")
+        ratings = StoredState(store, manifest, "ratings")
+        assert dict(ratings.rows([1, 9])) == {1: {"cells": "[[10, 5.0]]"}}
+        together = list(StoredState(store, manifest, "together").rows())
+    counts = [json.loads(row["cells"]) for key, row in together if key == 10]
+    assert sum(count for ((_, count),) in counts) == 8
+    assert len(counts) == 2  # of each partition its own
+
+
+# mendA
+
+
+class Evaluated(Stateful):
+    """Expressions of which parts are evaluated or not, and in their order."""
+
+    a = Partitioned(Map(int, int), key="k")
+    b = Partitioned(Map(int, int), key="j")
+    words = Partitioned(Map(str, int), key="word")
+    fee = Partitioned(Value(int))
+    users = Partitioned(Map(int, x=int, y=int), key="k")
+
+    def put(self, k: int, j: int) -> None:
+        self.a[k] = k + 5
+        self.b[j] = k + 2
+        self.fee.value += 1
+
+    def ternary(self, k: int, j: int) -> list[Any]:
+        x = 50
+        return [x, [x if self.a[k] else x + self.fee.value + j for x in range(3)]]
+
+    def tests(self, k: int, j: int) -> list[int]:
+        return [x for x in range(3) if x > j and self.a[k] > 0 and self.fee.value > 0]
+
+    def either(self, k: int, j: int) -> int:
+        return sum(x or self.a[k] or self.fee.value + j for x in range(3))
+
+    def default(self, k: int, j: int) -> list[int]:
+        return [self.a.get(k, x) + self.b.get(j, -x) for x in range(3)]
+
+    def nested(self, k: int, j: int) -> list[list[int]]:
+        return [[x + y for y in range(self.a[k] + 2)] + [self.b[j]] for x in range(2)]
+
+    def chained(self, k: int, j: int) -> bool:
+        return 3 < self.a[k] < self.b.pop(j, 7) < 20
+
+    def divided(self, k: int, j: int) -> bool:
+        return 0 < j < self.b[10 // j] + self.a[k]
+
+    def around(self, k: int, j: int) -> list[int]:
+        return [self.a[k], self.a.pop(j, 0), self.a[k]]
+
+    def in_text(self, k: int, j: int) -> str:
+        return f"{self.a[k]} {self.a.setdefault(j, 9)} {self.a[k]}"
+
+    def reversed_keys(self, k: int, j: int) -> int:
+        keys = [k, j]
+        n = self.a[keys[0]]
+        keys.reverse()
+        return n * 100 + self.a[keys[0]]
+
+    def long_keys(self, k: int, j: int) -> list[int]:
+        keys = [k]
+        n = self.a[len(keys)]
+        keys.append(j)
+        return [n, self.a[len(keys)], self.words[f"{len(keys)}"]]
+
+    def bound_in_a_test(self, k: int, j: int) -> int:
+        if (row := self.users[k]).x < 5:
+            row.x += 1
+            self.a[j] += 1
+        return row.x
+
+    def second_name(self, k: int, j: int) -> int:
+        row = self.users[k]
+        same = row
+        same.y += 1
+        self.a[j] += 1
+        return row.y + same.x
+
+    def unpacked(self, k: int, j: int) -> list[int]:
+        row, n = self.users[k], 9
+        row.x = n
+        return [self.a[j], row.x]
+
+    def one_or_none(self, k: int, j: int) -> int:
+        row = self.users[k] if j else None
+        if row is not None:
+            row.y += 2
+        self.a[j] += 1
+        return row.y if row is not None else -1
+
+    def results_of_changes(self, k: int, j: int) -> list[Any]:
+        best: list[Any] = []
+        kept: list[list[int]] = [[], []]
+        sizes = []
+        for n in range(k, k + 3):
+            size = _note(best, n, self.a[n])
+            cell = kept[n % 2]
+            cell.append(n)
+            sizes.append(size)
+        return [best, kept, sizes, self.b[j]]
+
+    def with_a_default(self, k: int, j: int) -> int:
+        other = k * 2
+        for n in range(j):
+            self.words[str(n)] += self.a.get(n, other)
+        return other
+
+    def shadowed(self, k: int, j: int) -> list[list[int]]:
+        return [
+            sorted(range(2), key=lambda w: -w) + [w * 2 for w in [k, j]] + [self.words[w]]
+            for w in str(k)
+        ]
+
+
+def _note(best: list[Any], n: int, count: int) -> int:
+    best.append((n, count))
+    return len(best)
+
+
+@pytest.mark.parametrize("partitions", PARTITIONS)
+def test_an_expression_has_the_value_that_it_has_in_a_plain_object(partitions: int) -> None:
+    plain, chance = Evaluated(), random.Random(seed())
+    methods = [name for name in vars(Evaluated) if inspect.isfunction(vars(Evaluated)[name])]
+    url = f"memory://evaluated-{partitions}"
+    with StatefulLoop(Evaluated, backend=url, partitions=partitions) as flow:
+        for k, name in enumerate(methods * 6):
+            arguments = (chance.randrange(3), chance.randrange(3))
+            answer = getattr(flow, name).map(*([x] for x in arguments), return_exceptions=True)
+            assert same(answer[0], plain_answer(plain, name, arguments), name), (k, name, arguments)
+        assert state_of_loop(flow, plain) == state_of(plain)
