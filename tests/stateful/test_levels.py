@@ -249,3 +249,55 @@ def test_stored_rows_of_matrices_and_of_every_partition(tmp_path: Path) -> None:
     counts = [json.loads(row["cells"]) for key, row in together if key == 10]
     assert sum(count for ((_, count),) in counts) == 8
     assert len(counts) == 2  # of each partition its own
+
+
+# mendB
+
+
+class Announced(Stateful):
+    """State that all partitions have is written, and then rows of keys."""
+
+    flags = Broadcast(Map(str, int))
+    texts = Broadcast(Map(str, x=int))
+    counts = Partitioned(Map(int, int), key="key")
+    own = PerPartition(Map(str, int))
+
+    def go(self, key: int) -> int:
+        self.flags["n"] += 1
+        n = self.flags["n"]
+        self.counts[key] += n
+        return self.counts[key]
+
+    def row(self, key: int, text: str) -> int:
+        text_row = self.texts[text]
+        x = text_row.x
+        self.counts[key] += x + 1
+        return x
+
+    def listed(self, keys: str) -> list[int]:
+        before = self.flags.setdefault("first", len(keys))
+        return [self.counts[int(k)] + before for k in keys.split()]
+
+    def items(self, keys: str) -> int:
+        for k in keys.split():
+            self.flags[k] += 1
+            self.counts[int(k)] += 1
+        return len(keys)
+
+    def parts(self, word: str) -> int:
+        self.flags["n"] += 1
+        self.own[word] += 1
+        return sum(gather_all(on_all(self.own).get(word, 0)))
+
+
+@pytest.mark.parametrize("partitions", PARTITIONS)
+def test_a_call_goes_on_once_after_it_wrote_on_all_partitions(partitions: int) -> None:
+    plain = Announced()
+    url = f"memory://announced-{partitions}"
+    with StatefulLoop(Announced, backend=url, partitions=partitions, replace=True) as flow:
+        for target in (plain, flow):
+            assert [target.go(1), target.go(1), target.row(5, "q")] == [1, 3, 0]
+            target.items("1 2 3 1")
+            assert target.parts("a") == 1
+        assert flow.listed("1 2 9") == plain.listed("1 2 9")
+        assert state_of_loop(flow, plain) == state_of(plain)

@@ -56,6 +56,7 @@ from vertexsdk.transport.transport import PEERS, Blocks
 Steps: TypeAlias = Generator[tuple[int, Any], tuple[Blocks, list[Any]], Any]
 _LEAST = 64  # calls that are run together after one that raised
 _ANSWER, _NOWHERE = -1, -2  # where a row's result goes, if not to a partition
+_COPY = -3  # in its place: another partition goes on with the same row
 
 
 class _Rows(Sequence[tuple[Any, ...]]):
@@ -492,7 +493,7 @@ class KeyedPartition:
     def _finish(self, attempt: _Attempt, entries: _Entries, results: list[Any]) -> None:
         """Keep answers, and have rows go on."""
         present = [self._elements[e] for e in _different(entries.elements)]
-        if all(e.last for e in present) and (entries.homes == _NOWHERE).all():
+        if all(e.last for e in present) and (entries.homes <= _NOWHERE).all():
             return
         if all(e.last and not e.item and e.send != "all" for e in present):
             attempt.numbers.append(entries.numbers)
@@ -506,6 +507,8 @@ class KeyedPartition:
             *(column.tolist() for column in columns), results, strict=True
         ):
             kind = type(result)
+            if home == _COPY:
+                continue
             if kind is Onward:
                 self._onward(attempt, e, number, position, home, result)
             elif kind is Each:
@@ -584,10 +587,9 @@ class KeyedPartition:
                 if element.whole:
                     part = entries._replace(positions=np.full(len(rows.keys), q))
                 else:
-                    home = (
-                        entries.homes if q == self.partition else np.full(len(rows.keys), _NOWHERE)
-                    )
-                    part = entries._replace(homes=home)
+                    copies = np.full(len(rows.keys), _COPY)
+                    homes = entries.homes if q == self.partition else copies
+                    part = entries._replace(homes=homes)
                 self._add_for(attempt, e, q, part)
 
     def _send_by_key(self, attempt: _Attempt, e: int, rows: _Growing) -> None:
