@@ -4,7 +4,10 @@ takes back, and state of which every partition has its own."""
 from __future__ import annotations
 
 import json
+import signal
+import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -301,3 +304,67 @@ def test_a_call_goes_on_once_after_it_wrote_on_all_partitions(partitions: int) -
             assert target.parts("a") == 1
         assert flow.listed("1 2 9") == plain.listed("1 2 9")
         assert state_of_loop(flow, plain) == state_of(plain)
+
+
+class Exits(BaseException):
+    """Neither an Exception nor an interrupt."""
+
+
+class Ends(Stateful):
+    counts = Partitioned(Map(int, int), key="key")
+    own = PerPartition(Map(int, int))
+    users = Partitioned(Map(int, visits=int), key="key")
+
+    def go(self, key: int) -> int:
+        self.counts[key] += 1
+        if key == 2:
+            sys.exit("stop")
+        return self.counts[key]
+
+    def two(self, key: int) -> int:
+        self.users[key].visits += 1
+        self.own[key] += 1
+        if key == 2:
+            raise Exits("at once")
+        return self.own[key]
+
+    def interrupted(self, key: int) -> int:
+        self.counts[key] += 1
+        signal.raise_signal(signal.SIGINT)
+        return self.counts[key]
+
+
+@pytest.mark.parametrize("partitions", PARTITIONS)
+def test_a_method_that_exits_fails_its_call_alone(partitions: int) -> None:
+    url = f"memory://exits-{partitions}"
+    flow = StatefulLoop(Ends, backend=url, partitions=partitions, replace=True)
+    for _ in range(2):
+        with pytest.raises(CallError, match=r"test_levels.py:\d+: Ends.go: SystemExit: stop"):
+            flow.go(2)
+        with pytest.raises(CallError, match="Ends.two: Exits: at once"):
+            flow.two(2)
+        assert flow.go(1) == flow.two(1)
+        assert flow.lookup([2], "counts") == {}
+        flow.close()
+        flow = StatefulLoop.resume(Ends, backend=url)
+    flow.close()
+
+
+def test_control_c_within_a_method_interrupts() -> None:
+    flow = StatefulLoop(Ends, backend="memory://control-c", partitions=1, replace=True)
+    with pytest.raises(KeyboardInterrupt):
+        flow.interrupted(1)
+    with suppress(BaseException):
+        flow.close()
+
+
+def test_a_method_that_interrupts_is_refused() -> None:
+    class Interrupts(Stateful):
+        counts = Partitioned(Map(int, int), key="key")
+
+        def go(self, key: int) -> None:
+            self.counts[key] += 1
+            raise KeyboardInterrupt
+
+    with pytest.raises(ProgramError, match="KeyboardInterrupt ends the process: raise another"):
+        program_of(Interrupts)

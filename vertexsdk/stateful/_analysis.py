@@ -216,6 +216,8 @@ class _Analysis:
             if isinstance(node, ast.Global | ast.Nonlocal):
                 self._refuse(node, f"{', '.join(node.names)} would be state outside of state "
                              "elements: keep it in a Map")  # fmt: skip
+            if isinstance(node, ast.Raise) and self._is_keyboard_interrupt(node.exc):
+                self._refuse(node, "a KeyboardInterrupt ends the process: raise another exception")
             if isinstance(node, ast.Name) and node.id == "super":
                 self._refuse(node, "it calls super(): write the statements here")
             if isinstance(node, ast.Name) and node.id == self._method.self_name:
@@ -260,6 +262,10 @@ class _Analysis:
         return len(own) == len(used) and not any(
             n.attr in self._elements or self._is_function(n.attr) for n in used
         )
+
+    def _is_keyboard_interrupt(self, node: ast.expr | None) -> bool:
+        raised = node.func if isinstance(node, ast.Call) else node
+        return raised is not None and value_of(raised, self._function) is KeyboardInterrupt
 
     def _is_on_all(self, node: ast.AST) -> bool:
         return value_of(node, self._function) is on_all

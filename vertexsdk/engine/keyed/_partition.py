@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.arrow_table import Column
 from vertexsdk.engine.keyed._rows import CurrentRow, current_row
 from vertexsdk.engine.keyed._table import KeyedTable, StoredTable
-from vertexsdk.engine.keyed.answers import Failure, failure
+from vertexsdk.engine.keyed.answers import Failure, failure, is_interrupt
 from vertexsdk.engine.keyed.calls import (
     Calls,
     Values,
@@ -94,7 +94,7 @@ def calling(body, target, current, values, places, columns, append, failed):
         current.value = values[place]
         try:
             append(body(target, {names}))
-        except Exception as error:
+        except BaseException as error:
             failed(error)
         else:
             values[place] = current.value
@@ -411,6 +411,8 @@ class KeyedPartition:
             first = at + 1
 
     def _failed(self, attempt: _Attempt, entries: _Entries, k: int, error: BaseException) -> None:
+        if is_interrupt(error):
+            raise error
         e, number = int(entries.elements[k]), int(entries.numbers[k])
         self._fail(attempt, e, number, int(entries.positions[k]), error)
 
@@ -432,7 +434,7 @@ class KeyedPartition:
             try:
                 result = element.body(target, *arguments)
                 results.append(settled(result) if element.whole else answered(result))
-            except Exception as error:
+            except BaseException as error:
                 journal.undo(mark)
                 self._failed(attempt, entries, len(results), error)
                 results.append(_FAILED)
@@ -451,7 +453,7 @@ class KeyedPartition:
         results: list[Any] = []
         append = results.append
 
-        def failed(error: Exception) -> None:
+        def failed(error: BaseException) -> None:
             self._failed(attempt, entries, len(results), error)
             append(_FAILED)
 
@@ -472,7 +474,7 @@ class KeyedPartition:
                 current.value = values[place]
                 try:
                     append(answered(bodies[e](target, *given)))
-                except Exception as error:
+                except BaseException as error:
                     failed(error)
                 else:
                     values[place] = current.value
