@@ -368,3 +368,116 @@ def test_a_method_that_interrupts_is_refused() -> None:
 
     with pytest.raises(ProgramError, match="KeyboardInterrupt ends the process: raise another"):
         program_of(Interrupts)
+
+
+class Variables(Stateful):
+    """Variables that task elements send on, with and without a value."""
+
+    a = Partitioned(Map(int, int), key="k")
+    b = Partitioned(Map(int, int), key="k")
+    words = PerPartition(Map(str, int))
+
+    def in_if(self, n: int) -> int:
+        if n > 3:
+            step = 2
+        elif n > 1:
+            step = 1
+        for i in range(n):
+            if i == 1:
+                continue
+            self.a[i] += step
+        return n
+
+    def in_try(self, n: int) -> int:
+        text = "x" if n > 2 else str(n)
+        try:
+            step = int(text)
+        except ValueError as error:
+            step = len(str(error))
+        for i in range(3):
+            if i != step:
+                self.b[i] += step
+        return step
+
+    def item_variable(self, n: int) -> int:
+        last = 7
+        for i in range(n):
+            if i % 2:
+                last = i * 2
+                self.a[i] += last
+        return n
+
+    def counter_of_items(self, n: int) -> int:
+        count = 0
+        for i in range(n):
+            self.a[i] += 1
+            count += self.b[i]
+        return n
+
+    def counter(self, k: int, n: int) -> int:
+        count = self.a[k]
+        self.b[n] += 1
+        count += 1
+        return n
+
+    def declared(self, k: int, n: int) -> int:
+        x: int = self.a[k]
+        y: int
+        y = self.b[n]
+        return x + y
+
+    def deleted(self, k: int, n: int) -> int:
+        x = self.a[k]
+        del x
+        self.b[n] += 1
+        x = self.b[n]
+        del k
+        self.a[n] += x
+        return x
+
+    def deleted_later(self, k: int, n: int) -> int:
+        x = self.a[k]
+        self.b[n] += 1
+        del x
+        return n
+
+    def deleted_and_read(self, k: int, n: int) -> int:
+        x = self.a[k]
+        del x
+        self.b[n] += 1
+        return x  # noqa: F821
+
+    def of_except(self, k: int, n: int) -> int:
+        error = n
+        try:
+            self.a[k] //= n
+        except ZeroDivisionError as error:  # noqa: F841
+            pass
+        self.b[n] += 1
+        return error  # noqa: F821
+
+    def add(self, word: str) -> None:
+        self.words[word] += 1
+
+    def parts(self, word: str) -> list[int | None]:
+        found = gather_all(on_all(self.words).get(word))
+        return [sum(f or 0 for f in found), len(found) > 0]
+
+    def skipped(self, n: int) -> list[int]:
+        return [self.a[i] for i in range(n) if i % 2]
+
+
+@pytest.mark.parametrize("partitions", PARTITIONS)
+def test_variables_without_a_value_are_as_in_a_plain_object(partitions: int) -> None:
+    plain = Variables()
+    url = f"memory://variables-{partitions}"
+    calls = [(m, (n,)) for n in (0, 1, 3, 5) for m in ("in_if", "in_try", "item_variable",
+                                                        "counter_of_items", "skipped")]  # fmt: skip
+    pairs = ("counter", "declared", "deleted", "deleted_later", "deleted_and_read", "of_except")
+    calls += [(m, (1, n)) for n in (0, 2) for m in pairs]
+    calls += [("parts", ("x",)), ("add", ("x",)), ("parts", ("x",))]
+    with StatefulLoop(Variables, backend=url, partitions=partitions, replace=True) as flow:
+        for name, args in calls:
+            (answer,) = getattr(flow, name).map(*[[a] for a in args], return_exceptions=True)
+            assert same(answer, plain_answer(plain, name, args), name), (name, args)
+        assert state_of_loop(flow, plain) == state_of(plain)

@@ -28,6 +28,7 @@ from vertexsdk.stateful._lowering import (
     stores,
     test,
     under,
+    unset,
 )
 from vertexsdk.stateful.elements import Broadcast, Map, StateElement
 
@@ -247,11 +248,13 @@ class Cutting:
 
     def _definite(self, parts: Sequence[Part], k: int, variable: str, outer: Iterable[str]) -> bool:
         """Whether a variable has a value wherever a part begins."""
+        if any(variable in unset(s.statement) for part in parts[:k] for s in part.steps):
+            return False
         if variable in self._parameters or variable in outer:
             return True
         guards = parts[k].guards
         return any(
-            isinstance(s.statement, ast.Assign | ast.AnnAssign)
+            isinstance(s.statement, ast.Assign | ast.AnnAssign) and s.statement.value
             and variable in stores([s.statement]) and guards[: len(s.guards)] == s.guards
             for part in parts[:k] for s in part.steps
         )  # fmt: skip
@@ -264,12 +267,15 @@ class Cutting:
         made: list[ast.stmt] = []
         for variable in names:
             if not self._definite(parts, k, variable, outer):
-                made.append(_parsed(f"try: {variable}\nexcept NameError: {variable} = _UNSET"))
+                made.append(self._or_unset(variable))
             value: ast.expr = name(variable)
             if variable in self._lowering.row_names:
                 value = ast.Call(name("_answered"), [value], [])
             values.append(value)
         return made, ast.Tuple(values, ast.Load())
+
+    def _or_unset(self, variable: str) -> ast.stmt:
+        return _parsed(f"try: {variable}\nexcept NameError: {variable} = _UNSET")
 
     # Functions
 
@@ -397,11 +403,18 @@ class Cutting:
             rows: ast.expr = ast.ListComp(row, [each])
             functions: list[ast.stmt] = []
         else:
-            functions = [self._head(inner, loop, definite)]
+            head = self._head(inner, loop, definite)
+            names = sorted({
+                n.id for step in head.body for n in ast.walk(step) if isinstance(n, ast.Name)
+            } & bound - stores([loop.target]))  # fmt: skip
+            head.args.args += [ast.arg(n) for n in names]
+            unsure = [n for n in names if n not in definite]
+            head.body[:0] = [_parsed(f"if {n} is _UNSET: del {n}") for n in unsure]
+            functions = [*map(self._or_unset, unsure), ast.fix_missing_locations(head)]
             each = ast.comprehension(
                 ast.Name("_item", ast.Store()), copy.deepcopy(loop.over), [], 0
             )
-            call = ast.Call(name("_head"), [name("_item")], [])
+            call = ast.Call(name("_head"), [name("_item"), *map(name, names)], [])
             rows = ast.ListComp(call, [each])
         returned = ast.Call(name("_Each"), [rows, then], [])
         return [*made, *functions, self._return(returned, parts[k])]
@@ -415,7 +428,7 @@ class Cutting:
         read = set(names).union(*(part.read() for part in inner[j:]))
         return sorted(bound & read - {self._self})
 
-    def _head(self, inner: list[Part], loop: Loop, definite: list[str]) -> ast.stmt:
+    def _head(self, inner: list[Part], loop: Loop, definite: list[str]) -> ast.FunctionDef:
         """Return the function that runs an item until it goes to its first row."""
         made = _parsed("def _head(_item): pass")
         assert isinstance(made, ast.FunctionDef)
@@ -426,7 +439,7 @@ class Cutting:
         tail = self._tail(inner, 1, definite, None)
         ends = [] if _returns(tail) else self._result(inner, loop, definite, head=True)
         made.body = _continued([*body, *tail, *ends], head=True)
-        return ast.fix_missing_locations(ast.copy_location(made, loop.over))
+        return ast.copy_location(made, loop.over)
 
     def _result(
         self, inner: list[Part], loop: Loop, definite: list[str], *, head: bool = False
@@ -450,7 +463,7 @@ class _Continue(ast.NodeTransformer):
 
     def visit_Continue(self, node: ast.Continue) -> ast.AST:
         """Return from the function."""
-        value = ast.parse("(-1, None, None)" if self._head else "None", mode="eval").body
+        value = ast.parse("(-1, None, _UNSET)" if self._head else "_UNSET", mode="eval").body
         return ast.fix_missing_locations(ast.copy_location(ast.Return(value), node))
 
     def visit_For(self, node: ast.For | ast.While) -> ast.AST:

@@ -107,13 +107,22 @@ class Everywhere:
 
 
 def loads(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return the names that trees read."""
+    """Return the names that have to have a value for trees to run."""
+    names: set[str] = set()
+    for node in (n for tree in nodes for n in ast.walk(tree)):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+    return names
+
+
+def unset(tree: ast.AST) -> set[str]:
+    """Return the names that a tree may leave without a value."""
     return {
-        n.id for node in nodes for n in ast.walk(node)
-        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+        n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del)
     } | {
-        node.target.id for tree in nodes for node in ast.walk(tree)
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
+        n.name for n in ast.walk(tree) if isinstance(n, ast.ExceptHandler) and n.name
     }  # fmt: skip
 
 

@@ -379,7 +379,7 @@ class KeyedPartition:
             results = attempt.results.pop(number, [])
             if len(results) == count:  # else an item raised
                 results.sort(key=lambda pair: pair[0])
-                values = (*values, [value for _, value in results if value is not None])
+                values = (*values, [value for _, value in results if value is not ABSENT])
                 ready.setdefault(e, _Growing()).add(number, 0, _ANSWER, None, values)
         for e, growing in ready.items():
             entries = growing.entries(e, None)
