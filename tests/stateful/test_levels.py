@@ -3,6 +3,7 @@ takes back, and state of which every partition has its own."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import signal
 import sys
@@ -481,3 +482,79 @@ def test_variables_without_a_value_are_as_in_a_plain_object(partitions: int) -> 
             (answer,) = getattr(flow, name).map(*[[a] for a in args], return_exceptions=True)
             assert same(answer, plain_answer(plain, name, args), name), (name, args)
         assert state_of_loop(flow, plain) == state_of(plain)
+
+
+class WrongKeys(Stateful):
+    """Keys that are computed, and may be of another type."""
+
+    a = Partitioned(Map(int, int), key="k")
+    users = Partitioned(Map(str, visits=int), key="user")
+    places = Partitioned(Array(int, size=3), key="i")
+    cells = Partitioned(Matrix(int, int), key="row")
+
+    def line(self, k: int) -> int:
+        n = self.a[k]
+        m = n + 1
+
+        return self.users[k * m].visits  # this line
+
+    def within_try(self, k: int) -> int:
+        j = k * 10
+        try:
+            return self.a[j]
+        except Exception:
+            return -1
+
+    def goes_on(self, k: int) -> int:
+        place = k * 2
+        n = 1
+        try:
+            self.places[place] += 1
+        except IndexError:
+            n = 10
+        self.a[k] += n
+        return self.a[k]
+
+    def not_reached(self, k: int) -> int:
+        j = k << 62
+        for _ in range(k - 4):
+            self.a[j] += 1
+        return k
+
+    def of_items(self, k: int) -> list[int]:
+        return [self.places[i] for i in range(k)]
+
+    def of_matrix(self, k: int) -> float:
+        j = k << 62
+        try:
+            self.cells[j, 1] += 1.0
+        except Exception:
+            return -1.0
+        return self.cells[j, 1]
+
+    def of_text(self, k: int) -> bool:
+        user = chr(0xD800) if k else "a"
+        try:
+            self.users[user].visits += 1
+        except Exception:
+            return False
+        return True
+
+
+@pytest.mark.parametrize("partitions", PARTITIONS)
+def test_a_key_of_another_type_raises_where_it_is_used(partitions: int) -> None:
+    plain = WrongKeys()
+    url = f"memory://wrong-keys-{partitions}"
+    names = [name for name in vars(WrongKeys) if not name.startswith("_")]
+    methods = [name for name in names if callable(getattr(WrongKeys, name))]
+    with StatefulLoop(WrongKeys, backend=url, partitions=partitions, replace=True) as flow:
+        for name in methods:
+            keys = [0, 2, 4, 0, 2]
+            answers = getattr(flow, name).map(keys, return_exceptions=True)
+            for answer, k in zip(answers, keys, strict=True):
+                assert same(answer, plain_answer(plain, name, (k,)), name), (name, k, answer)
+        assert state_of_loop(flow, plain) == state_of(plain)
+        lines, first = inspect.getsourcelines(WrongKeys)
+        at = first + next(k for k, line in enumerate(lines) if "# this line" in line)
+        with pytest.raises(CallError, match=rf"test_levels.py:{at}: "):
+            flow.line(1)

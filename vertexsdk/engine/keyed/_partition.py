@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.arrow_table import Column
-from vertexsdk.engine.keyed._rows import CurrentRow, current_row
+from vertexsdk.engine.keyed._rows import CurrentRow, RowOfWrongKey, current_row
 from vertexsdk.engine.keyed._table import KeyedTable, StoredTable
 from vertexsdk.engine.keyed.answers import Failure, failure, is_interrupt
 from vertexsdk.engine.keyed.calls import (
@@ -571,8 +571,10 @@ class KeyedPartition:
 
     def _send(self, attempt: _Attempt) -> None:
         """Divide the rows that go on by where they go."""
-        growing, attempt.growing, attempt.out = attempt.growing, {}, {}
-        for e, rows in growing.items():
+        attempt.out = {}
+        while attempt.growing:
+            e = next(iter(attempt.growing))
+            rows = attempt.growing.pop(e)
             element = self._elements[e]
             spec = self.program.tables.get(element.table or "")
             if element.send == "key":
@@ -597,17 +599,29 @@ class KeyedPartition:
     def _send_by_key(self, attempt: _Attempt, e: int, rows: _Growing) -> None:
         keys, bad = self._keys(e, rows)
         entries = rows.entries(e, keys)
-        for k, error in bad:
-            number, position = int(entries.numbers[k]), int(entries.positions[k])
-            self._fail(attempt, e, number, position, error)
-        if self.partitions == 1 and not bad:
+        if bad:
+            self._run_wrong(attempt, e, entries.take(np.array(bad)))
+        elif self.partitions == 1:
             self._add(attempt, e, entries)
             return
         owners = owners_of_keys(keys, self.partitions)
-        owners[[k for k, _ in bad]] = -1
+        owners[bad] = -1
         for q in np.unique(owners).tolist():
             if q >= 0:
                 self._add_for(attempt, e, q, entries.take(np.flatnonzero(owners == q)))
+
+    def _run_wrong(self, attempt: _Attempt, e: int, entries: _Entries) -> None:
+        """Run a task element for keys of another type, which no partition has: where it comes to
+        them it raises.
+        """
+        name = self._elements[e].table or ""
+        spec, seen = self.program.tables[name], self._object.__dict__[name]
+        if spec.indexed:
+            self._object.__dict__[name] = RowOfWrongKey(spec)
+        try:
+            self._finish(attempt, entries, self._run_rows(attempt, entries))
+        finally:
+            self._object.__dict__[name] = seen
 
     def _add_for(self, attempt: _Attempt, e: int, q: int, entries: _Entries) -> None:
         """Have rows wait here, or go to another partition."""
@@ -616,20 +630,20 @@ class KeyedPartition:
         else:
             attempt.out.setdefault(q, []).append(entries)
 
-    def _keys(self, e: int, rows: _Growing) -> tuple[Values, list[tuple[int, Exception]]]:
+    def _keys(self, e: int, rows: _Growing) -> tuple[Values, list[int]]:
         """Return the keys of rows, and which of them are of another type."""
         spec = self.program.tables[self._elements[e].table or ""]
         kind = int if spec.key == "int" else str
         if spec.size is None and set(map(type, rows.keys)) <= {kind}:
             with suppress(OverflowError):
                 return stored_values(spec.key, rows.keys), []
-        keys, bad = list[Any](), list[tuple[int, Exception]]()
+        keys, bad = list[Any](), list[int]()
         for k, key in enumerate(rows.keys):
             try:
                 keys.append(spec.convert_key(key))
-            except (InputError, IndexError) as error:
+            except (InputError, IndexError):
                 keys.append(DEFAULTS[spec.key])
-                bad.append((k, error))
+                bad.append(k)
         return stored_values(spec.key, keys), bad
 
     def _blocks(self, attempt: _Attempt) -> Iterator[tuple[int, bytes]]:
