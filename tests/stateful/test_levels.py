@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import inspect
 import json
+import operator
 import signal
 import sys
 import threading
+from collections import deque
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -342,7 +344,7 @@ def test_a_method_that_exits_fails_its_call_alone(partitions: int) -> None:
     for _ in range(2):
         with pytest.raises(CallError, match=r"test_levels.py:\d+: Ends.go: SystemExit: stop"):
             flow.go(2)
-        with pytest.raises(CallError, match="Ends.two: Exits: at once"):
+        with pytest.raises(CallError, match=r"Ends.two: Exits: at once"):
             flow.two(2)
         assert flow.go(1) == flow.two(1)
         assert flow.lookup([2], "counts") == {}
@@ -450,12 +452,12 @@ class Variables(Stateful):
 
     def of_except(self, k: int, n: int) -> int:
         error = n
-        try:
+        try:  # noqa: SIM105
             self.a[k] //= n
         except ZeroDivisionError as error:  # noqa: F841
             pass
         self.b[n] += 1
-        return error  # noqa: F821
+        return error
 
     def add(self, word: str) -> None:
         self.words[word] += 1
@@ -558,3 +560,90 @@ def test_a_key_of_another_type_raises_where_it_is_used(partitions: int) -> None:
         at = first + next(k for k, line in enumerate(lines) if "# this line" in line)
         with pytest.raises(CallError, match=rf"test_levels.py:{at}: "):
             flow.line(1)
+
+
+class Private(Stateful):
+    __LIMIT = 3
+    __counts = Partitioned(Map(int, int), key="k")
+    b = Partitioned(Map(int, int), key="k")
+
+    def __twice(self, number: int) -> int:
+        return number * self.__LIMIT
+
+    def go(self, k: int, j: int) -> int:
+        __by = self.__twice(k)
+        self.__counts[k] += self.__LIMIT
+        self.b[j] += __by
+        return self.b[j] + operator.add(self.__counts[k], 1)
+
+
+def test_private_names_are_those_of_the_class() -> None:
+    plain = Private()
+    with StatefulLoop(Private, backend="memory://private", partitions=2, replace=True) as flow:
+        for k in (1, 2, 1):
+            assert flow.go(k, 2) == plain.go(k, 2)
+
+
+TABLES: dict[int, int] = {}
+
+
+def kept(key: int) -> int:
+    TABLES[key] = 1
+    return key
+
+
+def counted(key: int) -> int:
+    global TURN
+    TURN = key
+    return key
+
+
+class Outside(Stateful):
+    counts = Partitioned(Map(int, int), key="key")
+    QUEUE = deque[int]()  # noqa: RUF012
+
+    def hashed(self, word: str) -> None:
+        self.counts[hash(word) % 8] += 1  # hash() differs in another process
+
+    def numbered(self, key: int, word: str) -> None:
+        self.counts[key] = id(word)  # id() differs in another process
+
+    def passed(self, key: int, line: str) -> None:
+        self.counts[key] += sum(map(hash, line.split()))  # hash() differs in another process
+
+    def sorted_by(self, key: int, line: str) -> None:
+        self.counts[key] += len(sorted(line, key=hash))  # hash() differs in another process
+
+    def by_function(self, key: int) -> None:
+        self.counts[key] += kept(key)  # kept() is not for methods: TABLES would be state
+
+    def by_global(self, key: int) -> None:
+        self.counts[key] += counted(key)  # counted() is not for methods: TURN would be state
+
+    def by_alias(self, key: int) -> None:
+        tables = TABLES
+        tables[key] = 1  # tables would be state outside of state elements
+        self.counts[key] += 1
+
+    def of_class(self, key: int) -> None:
+        self.QUEUE.append(key)  # self.QUEUE would be state outside of state elements
+        self.counts[key] += 1
+
+    def of_own_class(self, key: int) -> None:
+        self.__class__.TOTAL += key  # self.__class__ would be state outside of state elements
+        self.counts[key] += 1
+
+
+@pytest.mark.parametrize("name", [n for n in vars(Outside) if inspect.isfunction(vars(Outside)[n])])
+def test_what_differs_in_another_process_is_refused(name: str) -> None:
+    made = {"counts": Outside.counts, "QUEUE": Outside.QUEUE, name: vars(Outside)[name]}
+    lines, first = inspect.getsourcelines(inspect.unwrap(vars(Outside)[name]))
+    at, expected = next(
+        (first + k, line.rpartition("# ")[2].strip())
+        for k, line in enumerate(lines)
+        if "  # " in line
+    )
+    with pytest.raises(ProgramError) as error:
+        program_of(type("Outside", (Stateful,), made))
+    assert str(error.value).startswith(f"{__file__}:{at}: Outside.{name}: "), error.value
+    assert expected in str(error.value)
