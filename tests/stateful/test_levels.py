@@ -3,8 +3,11 @@ takes back, and state of which every partition has its own."""
 
 from __future__ import annotations
 
+import ast
 import inspect
+import itertools
 import json
+import linecache
 import operator
 import signal
 import sys
@@ -647,3 +650,25 @@ def test_what_differs_in_another_process_is_refused(name: str) -> None:
         program_of(type("Outside", (Stateful,), made))
     assert str(error.value).startswith(f"{__file__}:{at}: Outside.{name}: "), error.value
     assert expected in str(error.value)
+
+
+def walks_of_a_method(lines: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many trees the analysis of a method with so many accesses walks through."""
+    text = "class Long(Stateful):\n    a = A\n    b = B\n    def go(self, k: int) -> int:\n"
+    for k in range(lines):
+        text += f"        x{k} = self.{'ab'[k % 2]}[k]\n"
+    text += "        return " + " + ".join(f"x{k}" for k in range(lines))
+    file, names = f"<long {lines}>", dict[str, Any]()
+    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
+    tables = {"A": Variables.a, "B": Variables.b, "Stateful": Stateful}
+    exec(compile(text, file, "exec"), {**tables, "__name__": __name__}, names)
+    count, walk = itertools.count(), ast.walk
+    with monkeypatch.context() as patch:
+        patch.setattr(ast, "walk", lambda node: (next(count), walk(node))[1])
+        method = program_of(names["Long"]).methods["go"]
+    assert len(method.elements) == lines
+    return next(count)
+
+
+def test_the_analysis_of_a_long_method_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert walks_of_a_method(24, monkeypatch) < 2.5 * walks_of_a_method(12, monkeypatch)

@@ -28,7 +28,6 @@ from vertexsdk.stateful._lowering import (
     stores,
     test,
     under,
-    unset,
 )
 from vertexsdk.stateful.elements import Broadcast, Map, StateElement
 
@@ -59,17 +58,18 @@ class Part:
     place: int = -1
     arguments: list[str] = field(default_factory=list)
 
+    def stores(self) -> set[str]:
+        """Return the names that it binds."""
+        return set[str]().union(*(step.stores for step in self.steps))
+
     def read(self) -> set[str]:
         """Return the names that it reads."""
-        names = loads(s.statement for s in self.steps) | {
-            g for s in self.steps for g, _ in s.guards
-        }
+        names = set[str]().union(*(step.loads for step in self.steps))
         names |= {guard for guard, _ in self.guards}
         if self.key is not None:
             names |= loads([self.key])
         if isinstance(self.entry, Loop):
-            names |= loads([self.entry.over]) | loads(s.statement for s in self.entry.steps)
-            names |= {guard for s in self.entry.steps for guard, _ in s.guards}
+            names |= loads([self.entry.over]).union(*(step.loads for step in self.entry.steps))
             names |= {n for s in self.entry.steps if s.key is not None for n in loads([s.key])}
         elif self.entry is not None:
             names |= loads([self.entry.expression])
@@ -217,7 +217,7 @@ class Cutting:
         plain = isinstance(declared.element, Map) or declared.spec.form == "matrix"
         if not (isinstance(step.key, ast.Name) and step.key.id in self._parameters and plain):
             return False
-        return step.key.id not in stores(s.statement for s in part.steps)
+        return step.key.id not in part.stores()
 
     def _send(self, part: Part) -> str:
         if part.site is None:
@@ -242,20 +242,20 @@ class Cutting:
         """The variables that a part and those after it read, and that are bound before it."""
         bound = set(outer) or set(self._parameters)
         for part in parts[:k]:
-            bound |= stores(s.statement for s in part.steps)
+            bound |= part.stores()
         read = set[str]().union(*(part.read() for part in parts[k:]))
         return sorted(bound & read - {self._self, "_results"})
 
     def _definite(self, parts: Sequence[Part], k: int, variable: str, outer: Iterable[str]) -> bool:
         """Whether a variable has a value wherever a part begins."""
-        if any(variable in unset(s.statement) for part in parts[:k] for s in part.steps):
+        if any(variable in s.unset for part in parts[:k] for s in part.steps):
             return False
         if variable in self._parameters or variable in outer:
             return True
         guards = parts[k].guards
         return any(
             isinstance(s.statement, ast.Assign | ast.AnnAssign) and s.statement.value
-            and variable in stores([s.statement]) and guards[: len(s.guards)] == s.guards
+            and variable in s.stores and guards[: len(s.guards)] == s.guards
             for part in parts[:k] for s in part.steps
         )  # fmt: skip
 
@@ -314,7 +314,7 @@ class Cutting:
     def _everywhere_names(self, parts: list[Part], k: int, entry: Everywhere) -> list[str]:
         bound = set(self._parameters)
         for part in parts[:k]:
-            bound |= stores(s.statement for s in part.steps)
+            bound |= part.stores()
         return sorted(bound & loads([entry.expression]))
 
     def _emitted(self, steps: Iterable[Step]) -> list[ast.stmt]:
@@ -375,7 +375,7 @@ class Cutting:
         inner: list[Part] = loop.parts
         bound = set(self._parameters)
         for part in parts[:k]:
-            bound |= stores(s.statement for s in part.steps)
+            bound |= part.stores()
         outer = sorted(bound | stores([loop.target]))
         definite = [
             n for n in outer if n in stores([loop.target]) or self._definite(parts, k, n, ())
@@ -424,7 +424,7 @@ class Cutting:
     ) -> list[str]:
         bound = set(outer)
         for part in inner[:j]:
-            bound |= stores(s.statement for s in part.steps)
+            bound |= part.stores()
         read = set(names).union(*(part.read() for part in inner[j:]))
         return sorted(bound & read - {self._self})
 

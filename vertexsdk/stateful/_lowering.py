@@ -12,6 +12,7 @@ import copy
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from vertexsdk.program.syntax import is_docstring
@@ -66,6 +67,21 @@ class Step:
     site: Site | None = None
     key: ast.expr | None = None
     writes: bool = False
+
+    @cached_property
+    def stores(self) -> set[str]:
+        """The names that the statement binds."""
+        return stores([self.statement])
+
+    @cached_property
+    def loads(self) -> set[str]:
+        """The names that it and its guards read."""
+        return loads([self.statement]) | {guard for guard, _ in self.guards}
+
+    @cached_property
+    def unset(self) -> set[str]:
+        """The names that it may leave without a value."""
+        return unset(self.statement)
 
 
 @dataclass
