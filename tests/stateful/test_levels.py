@@ -672,3 +672,66 @@ def walks_of_a_method(lines: int, monkeypatch: pytest.MonkeyPatch) -> int:
 
 def test_the_analysis_of_a_long_method_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     assert walks_of_a_method(24, monkeypatch) < 2.5 * walks_of_a_method(12, monkeypatch)
+
+
+class OfItems(Stateful):
+    """Comprehensions and loops over rows."""
+
+    a = Partitioned(Map(int, int), key="k")
+    b = Partitioned(Map(str, int), key="word")
+
+    def previous(self, n: int) -> int:
+        p = 0
+        for i in range(n):
+            c = self.a[i]
+            if c != p:
+                self.a[i] = c  # an item may see the p of the item before
+            p = c
+        return p
+
+    def any_of(self, line: str) -> bool:
+        return any(self.b.pop(w, 0) for w in line.split())  # give it a list, any([...])
+
+    def all_of(self, line: str) -> bool:
+        return all(10 // self.b[w] > 3 for w in line.split())  # give it a list, all([...])
+
+    def put(self, word: str) -> None:
+        self.b[word] += 1
+
+    def taken(self, line: str) -> list[int]:
+        return [self.b.pop(w, 0) for w in line.split() if w != "y"]
+
+    def taken_by_word(self, line: str) -> dict[str, int]:
+        return {w: self.b.pop(w, 0) for w in line.split()}
+
+    def any_of_list(self, line: str) -> bool:
+        return any([self.b.pop(w, 0) for w in line.split()])  # noqa: C419
+
+
+REFUSED_OF_ITEMS = ("previous", "any_of", "all_of")
+
+
+@pytest.mark.parametrize("name", REFUSED_OF_ITEMS)
+def test_a_refusal_names_what_the_method_has(name: str) -> None:
+    made = {"a": OfItems.a, "b": OfItems.b, name: vars(OfItems)[name]}
+    lines, _ = inspect.getsourcelines(inspect.unwrap(vars(OfItems)[name]))
+    expected = next(line.rpartition("  # ")[2].strip() for line in lines if "  # " in line)
+    with pytest.raises(ProgramError) as error:
+        program_of(type("OfItems", (Stateful,), made))
+    assert expected in str(error.value)
+    assert " _" not in str(error.value)
+
+
+@pytest.mark.parametrize("partitions", PARTITIONS)
+def test_a_comprehension_may_change_rows(partitions: int) -> None:
+    own = {k: v for k, v in vars(OfItems).items() if k not in REFUSED_OF_ITEMS and k[0] != "_"}
+    cls = type("OfItems", (Stateful,), own)
+    plain, url = cls(), f"memory://of-items-{partitions}"
+    with StatefulLoop(cls, backend=url, partitions=partitions, replace=True) as flow:
+        for target in (plain, flow):
+            for word in "xyzxa":
+                target.put(word)
+        for name in ("taken", "any_of_list", "taken_by_word"):
+            for line in ("x y x", "z a q", ""):
+                assert getattr(flow, name)(line) == getattr(plain, name)(line)
+        assert state_of_loop(flow, plain) == state_of(plain)
