@@ -190,7 +190,9 @@ def paths_of(stream: Any) -> list[str]:
         InputError: there is none, or something else.
     """
     paths = [stream] if isinstance(stream, (str, bytes, os.PathLike)) else list(stream)
-    texts = [os.fspath(path) if isinstance(path, os.PathLike) else path for path in paths]
+    texts: list[Any] = [
+        os.fspath(path) if isinstance(path, os.PathLike) else path for path in paths
+    ]
     wrong = [text for text in texts if not isinstance(text, str)]
     if wrong or not texts:
         raise InputError(
