@@ -15,7 +15,16 @@ import pytest
 from tests.stateful.programs import KeyValue, Names, WordCount
 from tests.support.seeds import seed
 from tests.support.store_faults import KINDS, DriverKilled, NthFault
-from vertexsdk import InputError, RunError, StateError, StatefulLoop, StateInputError
+from vertexsdk import (
+    InputError,
+    Map,
+    Partitioned,
+    RunError,
+    StateError,
+    Stateful,
+    StatefulLoop,
+    StateInputError,
+)
 from vertexsdk.stateful import call_stream
 
 WORDS = ["be", "to", "or", "not", "ü", ""]
@@ -214,3 +223,54 @@ def test_a_stream_of_spark_is_fed_once(spark: Any, tmp_path: Path) -> None:
             flow.put.start(frame.drop("key"))
         with pytest.raises(InputError, match="follow is only for files"):
             flow.put.start(frame, follow=True)
+
+
+class Puts(Stateful):
+    counts = Partitioned(Map(str, int), key="word")
+
+    def put(self, word: str, n: int) -> None:
+        self.counts[word] += n
+
+
+def test_a_quote_that_is_not_closed_is_one_bad_line(tmp_path: Path) -> None:
+    path = tmp_path / "q.csv"
+    path.write_text('word,n\na,1\n"b,2\nc,3\n"d,",4\ne,1_0\n"f\ng",1')
+    with StatefulLoop(Puts, backend="memory://quote", partitions=2, replace=True) as flow:
+        stream = flow.put.start(path)
+        assert stream.awaitTermination()
+        assert (stream.progress().taken_in, stream.progress().bad_lines) == (4, 3)
+        assert list(flow.lookup(["a", "b", "c", "d,", "e", "f\ng"])) == ["a", "c", "d,"]
+
+
+def test_a_file_that_is_given_twice_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("t.txt").write_text("be\n")
+    with StatefulLoop(WordCount, backend="memory://twice", partitions=2, replace=True) as flow:
+        for source in (["t.txt", "./t.txt", str(tmp_path)], "t.txt"):
+            assert flow.add.start(source).awaitTermination()
+        assert flow.count("be") == 1
+
+
+def test_a_source_of_another_kind_is_refused(tmp_path: Path) -> None:
+    Path(tmp_path / "twice.csv").write_text("word,n,word\na,1,b\n")
+    Path(tmp_path / "t.txt").write_text("be\n")
+    with StatefulLoop(WordCount, backend="memory://kind", partitions=1, replace=True) as flow:
+        for source, shown in (
+            (5, "5"),
+            (None, "None"),
+            ([1], "1"),
+            (b"t.txt", "b't.txt'"),
+            ([], "[]"),
+        ):
+            with pytest.raises(InputError) as error:
+                flow.add.start(source)
+            assert str(error.value).startswith(f"{shown} is not a path: give a path or a glob")
+        with pytest.raises(InputError, match="no such file; name an input file, a directory"):
+            flow.add.start(tmp_path / "none.txt")
+        with pytest.raises(InputError, match="idle is only for files that are followed"):
+            flow.add.start(tmp_path / "t.txt", idle=1.0)
+    with StatefulLoop(Puts, backend="memory://twice", partitions=1, replace=True) as flow:  # noqa: SIM117
+        with pytest.raises(InputError, match="several columns 'word', which"):
+            flow.put.start(tmp_path / "twice.csv").awaitTermination()

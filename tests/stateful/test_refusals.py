@@ -349,9 +349,6 @@ def test_a_method_may_use_what_its_function_encloses() -> None:
     assert dict(steps.counts.items()) == {"a": 3}
 
 
-# mendA
-
-
 class Entangled(Stateful):
     """Every method ends its refused line with what the message says."""
 

@@ -26,9 +26,9 @@ from vertexsdk.program.keyed_state import on_all
 from vertexsdk.program.syntax import Method, function_tree
 from vertexsdk.stateful._accesses import parents_of
 from vertexsdk.stateful._cuts import GIVEN, Cut, Cutting
-from vertexsdk.stateful._lowering import Lowering, mutated_here
+from vertexsdk.stateful._lowering import Lowering
 from vertexsdk.stateful._order import ordered
-from vertexsdk.stateful._replays import differing_calls, value_of
+from vertexsdk.stateful._replays import differing_calls, locals_of, mutated_outside, value_of
 from vertexsdk.stateful.elements import StateElement
 from vertexsdk.stateful.stateful import Stateful, kind_of, without_self
 
@@ -110,6 +110,18 @@ def _line_in_class(cls: type, name: str) -> str:
     return ""
 
 
+def _own_tree(function: FunctionType) -> ast.FunctionDef | None:
+    """Return a method's tree, with the names that private ones (`__x`) have in the class."""
+    tree = function_tree(function)
+    cls = function.__qualname__.rpartition(".")[0].rpartition(".")[2].lstrip("_")
+    for node in ast.walk(tree or ast.Pass()):
+        for part, value in ast.iter_fields(node):
+            private = isinstance(value, str) and value.startswith("__") and value[-2:] != "__"
+            if private and cls and not isinstance(node, ast.Constant):
+                setattr(node, part, f"_{cls}{value}")
+    return tree
+
+
 class _Analysis:
     """One method.
 
@@ -130,7 +142,7 @@ class _Analysis:
             self._refuse(
                 None, "a call is answered when it returns: write def in place of async def"
             )
-        tree = function_tree(function)
+        tree = _own_tree(function)
         if tree is None:
             self._refuse(None, "its source cannot be read: define the class in a file")
         self._tree: ast.FunctionDef = tree
@@ -209,22 +221,25 @@ class _Analysis:
             yield Parameter(name, kind, default)
 
     def _check_statements(self) -> None:
-        code = self._function.__code__
+        local = locals_of(self._function, self._tree) - {self._method.self_name}
         for node in ast.walk(self._tree):
             if isinstance(node, ast.Yield | ast.YieldFrom | ast.Await | ast.AsyncFor):
                 self._refuse(node, "it must return its answer: use return in place of yield, await")
             if isinstance(node, ast.Global | ast.Nonlocal):
                 self._refuse(node, f"{', '.join(node.names)} would be state outside of state "
                              "elements: keep it in a Map")  # fmt: skip
+            if isinstance(node, ast.Raise) and self._is_keyboard_interrupt(node.exc):
+                self._refuse(node, "a KeyboardInterrupt ends the process: raise another exception")
             if isinstance(node, ast.Name) and node.id == "super":
                 self._refuse(node, "it calls super(): write the statements here")
             if isinstance(node, ast.Name) and node.id == self._method.self_name:
                 parent = self._parents[node]
                 if not (isinstance(parent, ast.Attribute) and parent.value is node):
                     self._refuse(node, "it passes self on: give other functions values instead")
-            for name in mutated_here(node) - {self._method.self_name}:
-                if name not in code.co_varnames + code.co_cellvars:
-                    self._refuse(node, f"{name} would be state outside of state elements: keep it "
+            for name in mutated_outside(self._function, node, local):
+                shown = self._shown_root(node) if name == self._method.self_name else name
+                if shown:
+                    self._refuse(node, f"{shown} would be state outside of state elements: keep it "
                                  "in a Map")  # fmt: skip
         for node, reason in differing_calls(self._function, self._tree):
             self._refuse(node, reason)
@@ -251,7 +266,7 @@ class _Analysis:
     def _without_state(self, function: FunctionType) -> bool:
         """Whether a method accesses no state element."""
         function = inspect.unwrap(function)
-        tree = function_tree(function)
+        tree = _own_tree(function)
         if tree is None:
             return False
         method = Method(function.__name__, function, tree, "", 0)
@@ -260,6 +275,17 @@ class _Analysis:
         return len(own) == len(used) and not any(
             n.attr in self._elements or self._is_function(n.attr) for n in used
         )
+
+    def _shown_root(self, node: ast.AST) -> str:
+        """Return `self.x` where a node changes that, and it is not a state element; else ""."""
+        while not self._method.is_self(node):
+            node = node.func if isinstance(node, ast.Call) else node.value  # type: ignore[attr-defined]
+        set_here = not isinstance(node.ctx, ast.Load)  # which is said below
+        return "" if set_here or node.attr in self._elements else ast.unparse(node)
+
+    def _is_keyboard_interrupt(self, node: ast.expr | None) -> bool:
+        raised = node.func if isinstance(node, ast.Call) else node
+        return raised is not None and value_of(raised, self._function) is KeyboardInterrupt
 
     def _is_on_all(self, node: ast.AST) -> bool:
         return value_of(node, self._function) is on_all

@@ -58,17 +58,18 @@ class Part:
     place: int = -1
     arguments: list[str] = field(default_factory=list)
 
+    def stores(self) -> set[str]:
+        """Return the names that it binds."""
+        return set[str]().union(*(step.stores for step in self.steps))
+
     def read(self) -> set[str]:
         """Return the names that it reads."""
-        names = loads(s.statement for s in self.steps) | {
-            g for s in self.steps for g, _ in s.guards
-        }
+        names = set[str]().union(*(step.loads for step in self.steps))
         names |= {guard for guard, _ in self.guards}
         if self.key is not None:
             names |= loads([self.key])
         if isinstance(self.entry, Loop):
-            names |= loads([self.entry.over]) | loads(s.statement for s in self.entry.steps)
-            names |= {guard for s in self.entry.steps for guard, _ in s.guards}
+            names |= loads([self.entry.over]).union(*(step.loads for step in self.entry.steps))
             names |= {n for s in self.entry.steps if s.key is not None for n in loads([s.key])}
         elif self.entry is not None:
             names |= loads([self.entry.expression])
@@ -216,7 +217,7 @@ class Cutting:
         plain = isinstance(declared.element, Map) or declared.spec.form == "matrix"
         if not (isinstance(step.key, ast.Name) and step.key.id in self._parameters and plain):
             return False
-        return step.key.id not in stores(s.statement for s in part.steps)
+        return step.key.id not in part.stores()
 
     def _send(self, part: Part) -> str:
         if part.site is None:
@@ -241,18 +242,20 @@ class Cutting:
         """The variables that a part and those after it read, and that are bound before it."""
         bound = set(outer) or set(self._parameters)
         for part in parts[:k]:
-            bound |= stores(s.statement for s in part.steps)
+            bound |= part.stores()
         read = set[str]().union(*(part.read() for part in parts[k:]))
         return sorted(bound & read - {self._self, "_results"})
 
     def _definite(self, parts: Sequence[Part], k: int, variable: str, outer: Iterable[str]) -> bool:
         """Whether a variable has a value wherever a part begins."""
+        if any(variable in s.unset for part in parts[:k] for s in part.steps):
+            return False
         if variable in self._parameters or variable in outer:
             return True
         guards = parts[k].guards
         return any(
-            isinstance(s.statement, ast.Assign | ast.AnnAssign)
-            and variable in stores([s.statement]) and guards[: len(s.guards)] == s.guards
+            isinstance(s.statement, ast.Assign | ast.AnnAssign) and s.statement.value
+            and variable in s.stores and guards[: len(s.guards)] == s.guards
             for part in parts[:k] for s in part.steps
         )  # fmt: skip
 
@@ -264,12 +267,15 @@ class Cutting:
         made: list[ast.stmt] = []
         for variable in names:
             if not self._definite(parts, k, variable, outer):
-                made.append(_parsed(f"try: {variable}\nexcept NameError: {variable} = _UNSET"))
+                made.append(self._or_unset(variable))
             value: ast.expr = name(variable)
             if variable in self._lowering.row_names:
                 value = ast.Call(name("_answered"), [value], [])
             values.append(value)
         return made, ast.Tuple(values, ast.Load())
+
+    def _or_unset(self, variable: str) -> ast.stmt:
+        return _parsed(f"try: {variable}\nexcept NameError: {variable} = _UNSET")
 
     # Functions
 
@@ -308,7 +314,7 @@ class Cutting:
     def _everywhere_names(self, parts: list[Part], k: int, entry: Everywhere) -> list[str]:
         bound = set(self._parameters)
         for part in parts[:k]:
-            bound |= stores(s.statement for s in part.steps)
+            bound |= part.stores()
         return sorted(bound & loads([entry.expression]))
 
     def _emitted(self, steps: Iterable[Step]) -> list[ast.stmt]:
@@ -369,7 +375,7 @@ class Cutting:
         inner: list[Part] = loop.parts
         bound = set(self._parameters)
         for part in parts[:k]:
-            bound |= stores(s.statement for s in part.steps)
+            bound |= part.stores()
         outer = sorted(bound | stores([loop.target]))
         definite = [
             n for n in outer if n in stores([loop.target]) or self._definite(parts, k, n, ())
@@ -397,11 +403,18 @@ class Cutting:
             rows: ast.expr = ast.ListComp(row, [each])
             functions: list[ast.stmt] = []
         else:
-            functions = [self._head(inner, loop, definite)]
+            head = self._head(inner, loop, definite)
+            names = sorted({
+                n.id for step in head.body for n in ast.walk(step) if isinstance(n, ast.Name)
+            } & bound - stores([loop.target]))  # fmt: skip
+            head.args.args += [ast.arg(n) for n in names]
+            unsure = [n for n in names if n not in definite]
+            head.body[:0] = [_parsed(f"if {n} is _UNSET: del {n}") for n in unsure]
+            functions = [*map(self._or_unset, unsure), ast.fix_missing_locations(head)]
             each = ast.comprehension(
                 ast.Name("_item", ast.Store()), copy.deepcopy(loop.over), [], 0
             )
-            call = ast.Call(name("_head"), [name("_item")], [])
+            call = ast.Call(name("_head"), [name("_item"), *map(name, names)], [])
             rows = ast.ListComp(call, [each])
         returned = ast.Call(name("_Each"), [rows, then], [])
         return [*made, *functions, self._return(returned, parts[k])]
@@ -411,11 +424,11 @@ class Cutting:
     ) -> list[str]:
         bound = set(outer)
         for part in inner[:j]:
-            bound |= stores(s.statement for s in part.steps)
+            bound |= part.stores()
         read = set(names).union(*(part.read() for part in inner[j:]))
         return sorted(bound & read - {self._self})
 
-    def _head(self, inner: list[Part], loop: Loop, definite: list[str]) -> ast.stmt:
+    def _head(self, inner: list[Part], loop: Loop, definite: list[str]) -> ast.FunctionDef:
         """Return the function that runs an item until it goes to its first row."""
         made = _parsed("def _head(_item): pass")
         assert isinstance(made, ast.FunctionDef)
@@ -426,7 +439,7 @@ class Cutting:
         tail = self._tail(inner, 1, definite, None)
         ends = [] if _returns(tail) else self._result(inner, loop, definite, head=True)
         made.body = _continued([*body, *tail, *ends], head=True)
-        return ast.fix_missing_locations(ast.copy_location(made, loop.over))
+        return ast.copy_location(made, loop.over)
 
     def _result(
         self, inner: list[Part], loop: Loop, definite: list[str], *, head: bool = False
@@ -450,7 +463,7 @@ class _Continue(ast.NodeTransformer):
 
     def visit_Continue(self, node: ast.Continue) -> ast.AST:
         """Return from the function."""
-        value = ast.parse("(-1, None, None)" if self._head else "None", mode="eval").body
+        value = ast.parse("(-1, None, _UNSET)" if self._head else "_UNSET", mode="eval").body
         return ast.fix_missing_locations(ast.copy_location(ast.Return(value), node))
 
     def visit_For(self, node: ast.For | ast.While) -> ast.AST:

@@ -12,6 +12,7 @@ import copy
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from vertexsdk.program.syntax import is_docstring
@@ -74,6 +75,21 @@ class Step:
     key: ast.expr | None = None
     writes: bool = False
 
+    @cached_property
+    def stores(self) -> set[str]:
+        """The names that the statement binds."""
+        return stores([self.statement])
+
+    @cached_property
+    def loads(self) -> set[str]:
+        """The names that it and its guards read."""
+        return loads([self.statement]) | {guard for guard, _ in self.guards}
+
+    @cached_property
+    def unset(self) -> set[str]:
+        """The names that it may leave without a value."""
+        return unset(self.statement)
+
 
 @dataclass
 class Loop:
@@ -114,13 +130,22 @@ class Everywhere:
 
 
 def loads(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return the names that trees read."""
+    """Return the names that have to have a value for trees to run."""
+    names: set[str] = set()
+    for node in (n for tree in nodes for n in ast.walk(tree)):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+    return names
+
+
+def unset(tree: ast.AST) -> set[str]:
+    """Return the names that a tree may leave without a value."""
     return {
-        n.id for node in nodes for n in ast.walk(node)
-        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+        n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del)
     } | {
-        node.target.id for tree in nodes for node in ast.walk(tree)
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
+        n.name for n in ast.walk(tree) if isinstance(n, ast.ExceptHandler) and n.name
     }  # fmt: skip
 
 
@@ -204,6 +229,7 @@ class Lowering:
         self._last: Site | None = None  # what was accessed last
         self._within: Loop | None = None
         self._carried: set[str] = set()
+        self._shared: set[str] = set()  # of them, variables of the method
         self._go: list[str] = []  # variables that `continue` makes false
         self._divides = False  # the items of a loop have something in common
 
@@ -624,6 +650,8 @@ class Lowering:
             return name(value)
         if isinstance(node, COMPREHENSIONS) and id(node) in wanted:
             return self._comprehension(node, guards)
+        if isinstance(node, ast.Call):
+            self._check_short(node, wanted)
         fields = list(ast.iter_fields(node))
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr):
             fields.sort(key=lambda pair: pair[0] != "value")
@@ -645,6 +673,15 @@ class Lowering:
             self._emit(assign(variable, node, at), guards)
             return name(variable)
         return node
+
+    def _check_short(self, call: ast.Call, wanted: set[int]) -> None:
+        """Refuse any() and all() of rows, which end early."""
+        named = isinstance(call.func, ast.Name) and call.func.id in ("any", "all")
+        given = call.args[0] if named and call.args else None
+        if isinstance(given, ast.GeneratorExp) and id(given) in wanted:
+            shown = ast.unparse(call.func)
+            self._refuse(call, f"{shown}() ends at the first item that decides, and all items go "
+                         f"to their rows at once: give it a list, {shown}([...])")  # fmt: skip
 
     def _everywhere(self, node: ast.expr, guards: Guards, variable: str) -> None:
         if self._within is not None:
@@ -684,8 +721,9 @@ class Lowering:
         values = self.fresh("values")
         parts = _element(node)
         item = parts[0] if len(parts) == 1 else ast.Tuple(parts, ast.Load())
-        append = ast.Call(ast.Attribute(name(values), "append", ast.Load()), [item], [])
-        body: list[ast.stmt] = [ast.Expr(append)]
+        value = self.fresh("value")
+        append = ast.Call(ast.Attribute(name(values), "append", ast.Load()), [name(value)], [])
+        body: list[ast.stmt] = [assign(value, item, node), ast.Expr(append)]
         if generator.ifs:
             tests = generator.ifs
             test = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
@@ -755,6 +793,7 @@ class Lowering:
         before, self._steps = self._steps, []
         home = bool(carried)
         self._within, self._carried = made, carried
+        self._shared = carried & self._bound
         self._divides = home
         for item in items:
             self._versions[item] += 1
@@ -849,6 +888,7 @@ class Lowering:
         return own, common
 
     def _refuse_common(self, node: ast.AST, names: set[str]) -> NoReturn:
+        names = {n for n in names if n in self._bound} or self._shared or {"results"}
         shown = ", ".join(sorted(names))
         self._refuse(
             node,

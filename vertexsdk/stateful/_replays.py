@@ -16,6 +16,7 @@ import numpy as np
 
 from vertexsdk.program.keyed import ABSENT
 from vertexsdk.program.syntax import function_tree
+from vertexsdk.stateful._lowering import mutated_here, stores
 
 _OWN = str(Path(__file__).parents[1])
 
@@ -57,14 +58,52 @@ def differing_calls(
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
-        called = value_of(node.func, function)
-        reason = _reason(node, called)
-        if reason:
-            yield node, reason
-        elif isinstance(called, FunctionType) and called not in seen and _is_users(called):
-            inner = function_tree(called)
-            for _, why in differing_calls(called, inner, seen | {called}) if inner else ():
-                yield node, f"{ast.unparse(node.func)}() is not for methods: {why}"
+        passed = [
+            ast.Call(given, [], []) for given in (*node.args, *(k.value for k in node.keywords))
+        ]
+        for call in (node, *passed):  # map(hash, words) calls it too
+            called = value_of(call.func, function)
+            reason = _reason(call, called)
+            if reason:
+                yield node, reason
+            elif isinstance(called, FunctionType) and called not in seen and _is_users(called):
+                inner = function_tree(called)
+                for why in _differing(called, inner, seen | {called}) if inner else ():
+                    yield node, f"{ast.unparse(call.func)}() is not for methods: {why}"
+
+
+def locals_of(function: FunctionType, tree: ast.AST) -> set[str]:
+    """The variables of a function and of those in it, but those that are objects of the module."""
+    code = function.__code__
+    names = {*code.co_varnames, *code.co_cellvars} | {
+        n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)
+    } | stores(n for n in ast.walk(tree) if isinstance(n, ast.Assign | ast.For))  # fmt: skip
+    declared = {n for node in ast.walk(tree) if isinstance(node, ast.Global) for n in node.names}
+    return names - declared - {
+        target.id for node in ast.walk(tree) if isinstance(node, ast.Assign)
+        for target in node.targets if isinstance(target, ast.Name)
+        and isinstance(value_of(node.value, function), list | dict | set | bytearray)
+    }  # fmt: skip
+
+
+def mutated_outside(function: FunctionType, node: ast.AST, local: set[str]) -> set[str]:
+    """The name of the object that a node changes, where it is not a variable of the function."""
+    called = isinstance(node, ast.Call)  # np.add(a, b) changes nothing
+    return {
+        name for name in mutated_here(node) - local
+        if not (called and isinstance(value_of(ast.Name(name), function), ModuleType))
+    }  # fmt: skip
+
+
+def _differing(function: FunctionType, tree: ast.AST, seen: frozenset[Any]) -> Iterator[str]:
+    """Yield why methods may not call a function of the user's."""
+    local = locals_of(function, tree)
+    for node in ast.walk(tree):
+        declared = set(node.names) if isinstance(node, ast.Global | ast.Nonlocal) else set[str]()
+        for name in sorted((declared - local) | mutated_outside(function, node, local)):
+            yield f"{name} would be state outside of state elements: keep it in a Map"
+    for _, why in differing_calls(function, tree, seen):
+        yield why
 
 
 def _is_users(function: FunctionType) -> bool:
@@ -89,6 +128,10 @@ def _reason(call: ast.Call, function: Any) -> str:
         differs = differs or (module == "os" and name in ("urandom", "getrandom"))
     if differs:
         return f"{shown}() differs in a replay: pass it as an argument"
+    if function in (hash, id):
+        return (
+            f"{shown}() differs in another process: use zlib.crc32(text.encode()), or a key itself"
+        )
     if _is_of(module, name, _MACHINE):
         return (
             f"{shown}() runs on another machine, and again in a replay: pass what it reads as an "

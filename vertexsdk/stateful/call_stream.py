@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import codecs
 import csv
-import io
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from vertexsdk.engine.keyed.calls import Calls, number_of_values, python_values, stored_values
 from vertexsdk.errors import CallError, InputError, excerpt, first_line
 from vertexsdk.graph.load.followed_files import FollowedFile, FollowedFiles
-from vertexsdk.loops.streams.file_stream import FileStream, refuse_others
+from vertexsdk.loops.streams.file_stream import FileStream, paths_of, refuse_others
 from vertexsdk.loops.streams.intake import Intake, Stream, StreamProgress
 from vertexsdk.program.keyed import ABSENT, KeyedMethod, Parameter
 from vertexsdk.stateful._columns import BLOCK, Signature, blocks_of
@@ -34,8 +34,17 @@ _ESCAPED = "surrogateescape"  # what is not UTF-8 is said by the line
 _READ = 1 << 20  # bytes of lines that are read at a time
 _TABS = (".tsv", ".tab")
 _BOOLS = {"true": True, "false": False, "1": True, "0": False}
+
+
+def _number(kind: type, text: str) -> Any:
+    if "_" in text:  # which Python would leave out
+        raise ValueError(text)
+    return kind(text)
+
+
 _READERS: Mapping[str, Any] = {
-    "int": int, "float": float, "bool": lambda text: _BOOLS[text.lower()], "str": str,
+    "int": partial(_number, int), "float": partial(_number, float),
+    "bool": lambda text: _BOOLS[text.lower()], "str": str,
 }  # fmt: skip
 
 
@@ -155,9 +164,14 @@ class _Reader:
         """Refuse columns that are not those of the parameters.
 
         Raises:
-            InputError: a column is missing.
+            InputError: a column is missing, or there twice.
         """
         for p in self.method.parameters:
+            if names.count(p.name) > 1:
+                raise InputError(
+                    f"{what}: there are several columns {p.name!r}, which {self.name} takes: "
+                    "rename all but one"
+                )
             if p.default is ABSENT and p.name not in names:
                 raise InputError(
                     f"{what}: there is not a column {p.name!r}, which {self.name} takes; the "
@@ -251,19 +265,19 @@ class _CallFiles(FollowedFiles[CallBatch]):
         separator = "\t" if file.path.endswith(_TABS) else ","
         if header is None:
             header = self._headers[file.path] = self._header(file, separator)
-        rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-        while True:
-            number = rows.line_num
+        for number, line in enumerate(text.split("\n")):
+            given = [line.removesuffix("\r")]  # a cell has no line end: the offset is of a line
             try:
-                row = next(rows)
+                row = next(csv.reader(given, delimiter=separator, strict=True))
                 if row and (file.offset or number):  # else it is the header
                     yield (
                         number,
                         [p.default if at is None else argument_of(p, row[at]) for p, at in header],
                     )
-            except StopIteration:
-                return
-            except (csv.Error, InputError) as error:
+            except csv.Error as error:
+                said = "a quote is not closed" if "unexpected end" in str(error) else str(error)
+                bad[number] = f"it is not CSV ({said}); a row is one line"
+            except InputError as error:
                 bad[number] = str(error)
             except IndexError:
                 bad[number] = f"it has {len(row)} cells, fewer than the first line"
@@ -383,11 +397,12 @@ def start_calls(
         refuse_others(options, {"follow", "idle"}, "streaming DataFrames")
         prefix = _source(method.name, "")
         after = {s[len(prefix) :]: at for s, at in intake.offsets.items() if s.startswith(prefix)}
-        paths = [stream] if isinstance(stream, (str, os.PathLike)) else stream
-        files = _CallFiles([os.fspath(path) for path in paths], reader, after=after, **options)
+        files = _CallFiles(paths_of(stream), reader, after=after, **options)
         return FileStream(intake, files)
     from vertexsdk.loops.streams.dataframe_stream import DataFrameStream, require_stream, table_of
 
+    if not hasattr(stream, "columns"):
+        paths_of([stream])
     refuse_others(options, {"checkpointLocation", "trigger"}, "files")
     require_stream(stream)
     reader.require("the DataFrame", stream.columns)

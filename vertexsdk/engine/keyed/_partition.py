@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.arrow_table import Column
-from vertexsdk.engine.keyed._rows import CurrentRow, current_row
+from vertexsdk.engine.keyed._rows import CurrentRow, RowOfWrongKey, current_row
 from vertexsdk.engine.keyed._table import KeyedTable, StoredTable
-from vertexsdk.engine.keyed.answers import Failure, failure
+from vertexsdk.engine.keyed.answers import Failure, failure, is_interrupt
 from vertexsdk.engine.keyed.calls import (
     Calls,
     Values,
@@ -56,6 +56,7 @@ from vertexsdk.transport.transport import PEERS, Blocks
 Steps: TypeAlias = Generator[tuple[int, Any], tuple[Blocks, list[Any]], Any]
 _LEAST = 64  # calls that are run together after one that raised
 _ANSWER, _NOWHERE = -1, -2  # where a row's result goes, if not to a partition
+_COPY = -3  # in its place: another partition goes on with the same row
 
 
 class _Rows(Sequence[tuple[Any, ...]]):
@@ -93,7 +94,7 @@ def calling(body, target, current, values, places, columns, append, failed):
         current.value = values[place]
         try:
             append(body(target, {names}))
-        except Exception as error:
+        except BaseException as error:
             failed(error)
         else:
             values[place] = current.value
@@ -378,7 +379,7 @@ class KeyedPartition:
             results = attempt.results.pop(number, [])
             if len(results) == count:  # else an item raised
                 results.sort(key=lambda pair: pair[0])
-                values = (*values, [value for _, value in results if value is not None])
+                values = (*values, [value for _, value in results if value is not ABSENT])
                 ready.setdefault(e, _Growing()).add(number, 0, _ANSWER, None, values)
         for e, growing in ready.items():
             entries = growing.entries(e, None)
@@ -410,6 +411,8 @@ class KeyedPartition:
             first = at + 1
 
     def _failed(self, attempt: _Attempt, entries: _Entries, k: int, error: BaseException) -> None:
+        if is_interrupt(error):
+            raise error
         e, number = int(entries.elements[k]), int(entries.numbers[k])
         self._fail(attempt, e, number, int(entries.positions[k]), error)
 
@@ -431,7 +434,7 @@ class KeyedPartition:
             try:
                 result = element.body(target, *arguments)
                 results.append(settled(result) if element.whole else answered(result))
-            except Exception as error:
+            except BaseException as error:
                 journal.undo(mark)
                 self._failed(attempt, entries, len(results), error)
                 results.append(_FAILED)
@@ -450,7 +453,7 @@ class KeyedPartition:
         results: list[Any] = []
         append = results.append
 
-        def failed(error: Exception) -> None:
+        def failed(error: BaseException) -> None:
             self._failed(attempt, entries, len(results), error)
             append(_FAILED)
 
@@ -471,7 +474,7 @@ class KeyedPartition:
                 current.value = values[place]
                 try:
                     append(answered(bodies[e](target, *given)))
-                except Exception as error:
+                except BaseException as error:
                     failed(error)
                 else:
                     values[place] = current.value
@@ -492,7 +495,7 @@ class KeyedPartition:
     def _finish(self, attempt: _Attempt, entries: _Entries, results: list[Any]) -> None:
         """Keep answers, and have rows go on."""
         present = [self._elements[e] for e in _different(entries.elements)]
-        if all(e.last for e in present) and (entries.homes == _NOWHERE).all():
+        if all(e.last for e in present) and (entries.homes <= _NOWHERE).all():
             return
         if all(e.last and not e.item and e.send != "all" for e in present):
             attempt.numbers.append(entries.numbers)
@@ -506,6 +509,8 @@ class KeyedPartition:
             *(column.tolist() for column in columns), results, strict=True
         ):
             kind = type(result)
+            if home == _COPY:
+                continue
             if kind is Onward:
                 self._onward(attempt, e, number, position, home, result)
             elif kind is Each:
@@ -566,8 +571,10 @@ class KeyedPartition:
 
     def _send(self, attempt: _Attempt) -> None:
         """Divide the rows that go on by where they go."""
-        growing, attempt.growing, attempt.out = attempt.growing, {}, {}
-        for e, rows in growing.items():
+        attempt.out = {}
+        while attempt.growing:
+            e = next(iter(attempt.growing))
+            rows = attempt.growing.pop(e)
             element = self._elements[e]
             spec = self.program.tables.get(element.table or "")
             if element.send == "key":
@@ -584,26 +591,37 @@ class KeyedPartition:
                 if element.whole:
                     part = entries._replace(positions=np.full(len(rows.keys), q))
                 else:
-                    home = (
-                        entries.homes if q == self.partition else np.full(len(rows.keys), _NOWHERE)
-                    )
-                    part = entries._replace(homes=home)
+                    copies = np.full(len(rows.keys), _COPY)
+                    homes = entries.homes if q == self.partition else copies
+                    part = entries._replace(homes=homes)
                 self._add_for(attempt, e, q, part)
 
     def _send_by_key(self, attempt: _Attempt, e: int, rows: _Growing) -> None:
         keys, bad = self._keys(e, rows)
         entries = rows.entries(e, keys)
-        for k, error in bad:
-            number, position = int(entries.numbers[k]), int(entries.positions[k])
-            self._fail(attempt, e, number, position, error)
-        if self.partitions == 1 and not bad:
+        if bad:
+            self._run_wrong(attempt, e, entries.take(np.array(bad)))
+        elif self.partitions == 1:
             self._add(attempt, e, entries)
             return
         owners = owners_of_keys(keys, self.partitions)
-        owners[[k for k, _ in bad]] = -1
+        owners[bad] = -1
         for q in np.unique(owners).tolist():
             if q >= 0:
                 self._add_for(attempt, e, q, entries.take(np.flatnonzero(owners == q)))
+
+    def _run_wrong(self, attempt: _Attempt, e: int, entries: _Entries) -> None:
+        """Run a task element for keys of another type, which no partition has: where it comes to
+        them it raises.
+        """
+        name = self._elements[e].table or ""
+        spec, seen = self.program.tables[name], self._object.__dict__[name]
+        if spec.indexed:
+            self._object.__dict__[name] = RowOfWrongKey(spec)
+        try:
+            self._finish(attempt, entries, self._run_rows(attempt, entries))
+        finally:
+            self._object.__dict__[name] = seen
 
     def _add_for(self, attempt: _Attempt, e: int, q: int, entries: _Entries) -> None:
         """Have rows wait here, or go to another partition."""
@@ -612,20 +630,20 @@ class KeyedPartition:
         else:
             attempt.out.setdefault(q, []).append(entries)
 
-    def _keys(self, e: int, rows: _Growing) -> tuple[Values, list[tuple[int, Exception]]]:
+    def _keys(self, e: int, rows: _Growing) -> tuple[Values, list[int]]:
         """Return the keys of rows, and which of them are of another type."""
         spec = self.program.tables[self._elements[e].table or ""]
         kind = int if spec.key == "int" else str
         if spec.size is None and set(map(type, rows.keys)) <= {kind}:
             with suppress(OverflowError):
                 return stored_values(spec.key, rows.keys), []
-        keys, bad = list[Any](), list[tuple[int, Exception]]()
+        keys, bad = list[Any](), list[int]()
         for k, key in enumerate(rows.keys):
             try:
                 keys.append(spec.convert_key(key))
-            except (InputError, IndexError) as error:
+            except (InputError, IndexError):
                 keys.append(DEFAULTS[spec.key])
-                bad.append((k, error))
+                bad.append(k)
         return stored_values(spec.key, keys), bad
 
     def _blocks(self, attempt: _Attempt) -> Iterator[tuple[int, bytes]]:

@@ -30,6 +30,19 @@ class CurrentRow(MapAccess):
         self.value = value
 
 
+class RowOfWrongKey(MapAccess):
+    """The row of a call whose key is not one: to access it raises, by the line that does."""
+
+    def load(self, key: Any) -> Any:
+        """Refuse the key."""
+        self.spec.convert_key(key)
+        return ABSENT
+
+    def store(self, key: Any, value: Any) -> None:
+        """Refuse the key."""
+        self.spec.convert_key(key)
+
+
 class CurrentValue(CurrentRow):
     """As `CurrentRow`, for a map with one value for each key: the short way for the usual calls."""
 

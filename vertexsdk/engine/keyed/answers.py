@@ -61,6 +61,13 @@ def failure(
     return Failure(number, position, f"{place}{program.name}.{method.name}: {said}", frames)
 
 
+def is_interrupt(error: BaseException) -> bool:
+    """Whether Ctrl-C or a signal ends the process, and not the method, as sys.exit() does."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    in_method = bool(frames) and not frames[-1].f_code.co_filename.startswith(_PACKAGE)
+    return not (isinstance(error, Exception) or in_method) or isinstance(error, KeyboardInterrupt)
+
+
 def _text(error: BaseException) -> str:
     """Return the first line of an error's text, "" where it has none or cannot make it."""
     try:

@@ -68,8 +68,11 @@ def local_path(path: str) -> str | None:
     return None if separator and head.isalnum() else path
 
 
-def expand(paths: Sequence[str]) -> list[str]:
+def expand(paths: Sequence[str], kind: str = "edge file") -> list[str]:
     """Return the files that `paths` (files, directories, globs) name, as Spark reads them.
+
+    Args:
+        kind: what a file is called in messages.
 
     Raises:
         InputError: a path or a glob names no file, or a file cannot be read.
@@ -78,11 +81,12 @@ def expand(paths: Sequence[str]) -> list[str]:
     for path in paths:
         matches = [path] if os.path.exists(path) else sorted(glob.glob(path))
         if not matches:
-            raise InputError(f"{path}: no such file; name an edge file, a directory or a glob")
+            one = f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
+            raise InputError(f"{path}: no such file; name {one}, a directory or a glob")
         for name in matches:
             inside = files_in(name) if os.path.isdir(name) else [name]
             if not inside:
-                raise InputError(f"{name}: the directory has no files; name one with edge files")
+                raise InputError(f"{name}: the directory has no files; name one with {kind}s")
             files += inside
     for name in files:
         if not os.access(name, os.R_OK):

@@ -165,6 +165,9 @@ class FollowedFiles(ABC, Generic[B]):
         if any(p is None for p in local):
             raise InputError(f"{', '.join(paths)}: {self.kind}s must be on this machine")
         self.paths = [p for p in local if p is not None]
+        if idle is not None and not follow:
+            raise InputError("idle is only for files that are followed: give follow=True, or leave "
+                             "it out")  # fmt: skip
         self.follow, self.idle = follow, idle
         self._after = dict(after or {})
         self._files: dict[str, FollowedFile] = {}
@@ -187,7 +190,7 @@ class FollowedFiles(ABC, Generic[B]):
     def _current_files(self) -> list[FollowedFile]:
         """Return the files that exist now, in order."""
         if not self.follow:
-            return [self._file(path, False) for path in files.expand(self.paths)]
+            return [self._file(path, False) for path in files.expand(self.paths, self.kind)]
         current = []
         for path in self.paths:
             inside = os.path.isdir(path)
@@ -196,15 +199,16 @@ class FollowedFiles(ABC, Generic[B]):
             elif glob.has_magic(path):
                 there = sorted(glob.glob(path))
             else:  # a missing one is refused here, one that went away when it is read
-                there = [path] if path in self._files else files.expand([path])
+                known = os.path.abspath(path) in self._files
+                there = [path] if known else files.expand([path], self.kind)
             current += [self._file(name, inside) for name in there]
         return current
 
     def _file(self, path: str, moved: bool) -> FollowedFile:
-        one = self._files.get(path)
+        source = os.path.abspath(path)
+        one = self._files.get(source)  # also where it is given twice
         if one is None:
-            one = self.open(path, self._after.get(os.path.abspath(path), 0), moved)
-            self._files[path] = one
+            one = self._files[source] = self.open(path, self._after.get(source, 0), moved)
         return one
 
     @property

@@ -16,7 +16,7 @@ from contextlib import suppress
 from queue import Empty, Queue
 from typing import Any, Generic, TypeVar
 
-from vertexsdk.errors import InputError
+from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.changes.change_files import ChangeFiles
 from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.graph.load.followed_files import FollowedFiles
@@ -168,11 +168,9 @@ def start_stream(main: ChangeSink, stream: Any, options: Mapping[str, Any]) -> S
         if not isinstance(time_field, int) or time_field < 0:
             raise InputError(f"time_column is {time_field!r}; it must be a field's number, from 1")
         form = LineFormat(main.integers, main.value, time_field)
-        paths = [stream] if isinstance(stream, (str, os.PathLike)) else stream
         source = ChangeFiles(
-            [os.fspath(path) for path in paths], form, after=main.offsets,
-            **{"follow": True, **options},
-        )  # fmt: skip
+            paths_of(stream), form, after=main.offsets, **{"follow": True, **options}
+        )
         return FileStream(intake, source)
     from vertexsdk.loops.streams.dataframe_stream import ChangeFrames, DataFrameStream
 
@@ -183,6 +181,25 @@ def start_stream(main: ChangeSink, stream: Any, options: Mapping[str, Any]) -> S
         options.pop("time_column", None),
     )  # fmt: skip
     return DataFrameStream(intake, stream, read, **options)
+
+
+def paths_of(stream: Any) -> list[str]:
+    """Return the paths of files that are given as one path or several.
+
+    Raises:
+        InputError: there is none, or something else.
+    """
+    paths = [stream] if isinstance(stream, (str, bytes, os.PathLike)) else list(stream)
+    texts: list[Any] = [
+        os.fspath(path) if isinstance(path, os.PathLike) else path for path in paths
+    ]
+    wrong = [text for text in texts if not isinstance(text, str)]
+    if wrong or not texts:
+        raise InputError(
+            f"{excerpt(wrong[0] if wrong else stream)} is not a path: give a path or a glob, a "
+            "list of them, or a streaming DataFrame"
+        )
+    return texts
 
 
 def refuse_others(options: Mapping[str, Any], known: set[str], kind: str) -> None:
