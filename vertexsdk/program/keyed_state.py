@@ -463,6 +463,9 @@ def gather_all(partial: Partial) -> list[Any]:
     Args:
         partial: the value of an `on_all` expression.
 
+    Returns:
+        A value for each partition.
+
     Raises:
         InputError: it is another value.
 

@@ -327,6 +327,9 @@ class Broadcast(StateElement):
     Args:
         element: what is kept.
 
+    Raises:
+        ProgramError: `element` is not a `Map`, `Value`, `Array` or `Matrix`.
+
     Example:
         >>> from vertexsdk import Stateful
         >>> class Flags(Stateful):
