@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
 import signal
 import subprocess
@@ -18,19 +19,7 @@ from tests.stateful.programs import Names, Visits, WordCount
 from vertexsdk import InputError, RunError, StatefulClient, StatefulLoop, StateInputError
 from vertexsdk.cli import main
 
-SOURCE = """
-from vertexsdk import Map, Partitioned, Stateful
-
-class WordCount(Stateful):
-    counts = Partitioned(Map(str, int), key="word")
-
-    def add(self, line: str) -> None:
-        for word in line.split():
-            self.counts[word] += 1
-
-    def count(self, word: str) -> int:
-        return self.counts[word]
-"""
+SOURCE = f"from vertexsdk import Map, Partitioned, Stateful\n\n\n{inspect.getsource(WordCount)}"
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def combine_aggregates(
 def _combined(algebra: Algebra, a: Any, b: Any) -> Any:
     if algebra.type is VertexId:  # names at the events level, where the identity is a number
         for one, other in ((a, b), (b, a)):
-            if one is algebra.identity or one == algebra.identity:
+            if one == algebra.identity:
                 return other
     return algebra.combined(a, b)
 

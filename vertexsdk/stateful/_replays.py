@@ -146,13 +146,7 @@ def _module_of(function: Any) -> str:
         module = owner.__name__
     else:
         module = getattr(function, "__module__", None) or ""
-    return {
-        "_io": "builtins",
-        "io": "builtins",
-        "posix": "os",
-        "nt": "os",
-        "_socket": "socket",
-    }.get(module, module)
+    return _NAMES.get(module, module)
 
 
 def _is_of(module: str, name: str, modules: set[str]) -> bool:
