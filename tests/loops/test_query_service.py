@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import zmq
 
+from tests.support.request_sockets import request_socket
 from vertexsdk import Graph, InputError, MainLoop, Program, RunError, StateInputError, read
 from vertexsdk.algorithms import ConnectedComponents, PageRank
 from vertexsdk.loops import query_service, request_client, request_service
@@ -134,21 +135,6 @@ def test_nobody_asks_without_the_keys(main: MainLoop, url: str) -> None:
     assert components(url) == {1: 1, 2: 1}
 
 
-@contextlib.contextmanager
-def client(url: str) -> Iterator[zmq.Socket[bytes]]:
-    """A socket of somebody who has the keys, and does not keep to the protocol."""
-    with open_store(url) as store:
-        data = store.backend.get_manifest(record_name("loop"))
-    assert data is not None
-    record = json.loads(data)
-    keys = Keys(*(record[name].encode() for name in ("driver", "public", "secret")))
-    with zmq.Context() as context, context.socket(zmq.DEALER) as sock:
-        keys.connect(sock, keys.driver)
-        sock.linger = 0
-        sock.connect(record["address"])
-        yield sock
-
-
 BAD_REQUESTS = [
     [b"{}", b"{}"], [b""], [b"", b"", b""], [b"{"], [b"[]"], [b"7"], [b'{"timeout": "x"}'],
     [b'{"timeout": -1}'], [b'{"timeout": NaN}'], [b'{"timeout": true}'], [b"\xff"],
@@ -158,7 +144,7 @@ BAD_REQUESTS = [
 
 def test_requests_of_another_form_are_answered_and_end_no_worker(main: MainLoop, url: str) -> None:
     main.serve_queries()
-    with client(url) as sock:
+    with request_socket(url, "loop") as sock:
         for request in BAD_REQUESTS:
             sock.send_multipart([b"", *request])
             assert sock.poll(10_000), request

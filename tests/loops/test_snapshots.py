@@ -15,6 +15,7 @@ import pytest
 
 from tests.support.random_changes import Edges, random_rows
 from tests.support.seeds import seed
+from tests.support.waiting import until
 from vertexsdk import Graph, MainLoop
 from vertexsdk.algorithms import (
     BreadthFirstSearch,
@@ -49,14 +50,6 @@ def kinds(url: str, loop: str) -> Counter[str]:
     with open_store(url) as store:
         refs = store.segments(store.version(loop))
         return Counter(f"{ref.kind}/{ref.group}" if ref.group else ref.kind for ref in refs)
-
-
-def until(what: Callable[[], bool], seconds: float = 20.0) -> None:
-    """Wait until something is so."""
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 class History:
@@ -210,7 +203,7 @@ def test_the_loop_goes_on_while_a_snapshot_is_stored(
         assert main.query().to_dict() == dict.fromkeys(range(1, 10), 1)
         assert main.progress()["snapshots"] == 0
         may_go_on.set()
-        until(lambda: main.progress()["snapshots"] > 0)
+        assert until(lambda: main.progress()["snapshots"] > 0)
         assert main.progress()["snapshot_bytes"] > 0
         monkeypatch.undo()
         again = MainLoop.resume(None, ConnectedComponents, backend=url, loop="m")
@@ -243,20 +236,20 @@ def test_a_snapshot_that_is_committed_between_a_fork_and_its_merge(
         for number, changes in enumerate((40, 4)):  # with the edges, and without
             first = 1000 * (number + 1)
             main.ingest([("+", first + k, first + k + 1) for k in range(0, 2 * changes, 2)])
-            until(lambda number=number: main.progress()["snapshots"] == number + 1)  # type: ignore[misc]
+            assert until(lambda number=number: main.progress()["snapshots"] == number + 1)  # type: ignore[misc]
         may_go_on.clear()
         main.ingest([("+", 3000 + k, 3001 + k) for k in range(0, 120, 2)])
         if exact:
             main.query().close()
         with main.fork("what-if") as branch:
             may_go_on.set()
-            until(lambda: main.progress()["snapshots"] == 3)
+            assert until(lambda: main.progress()["snapshots"] == 3)
             branch.merge()
         if exact:
             may_go_on.clear()
         main.ingest([("+", k, k + 2) for k in range(0, 20, 2)])
         if not exact:
-            until(lambda: main.progress()["snapshots"] == 4)
+            assert until(lambda: main.progress()["snapshots"] == 4)
         with MainLoop.resume(None, ConnectedComponents, **options) as again:
             got = dict(again.query().rows())
             may_go_on.set()

@@ -6,7 +6,6 @@ import errno
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import lmdb
 import numpy as np
 import pytest
 
+from tests.support.waiting import until
 from vertexsdk.backends import _environment
 from vertexsdk.errors import StateError, StateInputError
 from vertexsdk.state import FormatError, FullError, Store, open_store
@@ -250,10 +250,7 @@ if sys.argv[1] == "killed":
         location = run(code, end).stdout.strip()
         directory = location.partition("?directory=")[2]
         assert location.startswith("memory://runs?")
-        for _ in range(600):  # its sweeper does so a moment after its end
-            if not os.path.exists(directory):
-                break
-            time.sleep(0.05)
-        assert not os.path.exists(directory)
+        swept = until(lambda place=directory: not os.path.exists(place))  # type: ignore[misc]
+        assert swept  # by its sweeper, a moment later
         with pytest.raises(StateInputError, match="ends with the process that made it"):
             open_store(location)

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import zmq
 
 from tests.stateful.programs import KeyValue, Visits, WordCount
+from tests.support.request_sockets import request_socket
 from tests.support.seeds import seed
 from vertexsdk import (
     CallError,
@@ -32,9 +32,6 @@ from vertexsdk import (
     read,
 )
 from vertexsdk.loops import request_client, request_service
-from vertexsdk.loops.request_client import record_name
-from vertexsdk.state import open_store
-from vertexsdk.transport.channels import Keys
 
 
 class Answers(Stateful):
@@ -189,15 +186,8 @@ def test_a_loop_that_was_taken_over_leaves_the_calls_to_its_successor() -> None:
 
 def test_requests_of_another_form_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     url = "memory://client-requests"
-    with served(WordCount, url), open_store(url) as store:
-        data = store.backend.get_manifest(record_name("WordCount"))
-        assert data is not None
-        record = json.loads(data)
-        keys = Keys(*(record[name].encode() for name in ("driver", "public", "secret")))
-        with zmq.Context() as context, context.socket(zmq.DEALER) as sock:
-            keys.connect(sock, keys.driver)
-            sock.linger = 0
-            sock.connect(record["address"])
+    with served(WordCount, url):
+        with request_socket(url, "WordCount") as sock:
             for request, said in [
                 (b"[]", "a request is one frame of JSON"), (b"{", "a request is one frame"),
                 (b'{"method": "count"}', "a request is one"), (b"\xff", "a request is one frame"),

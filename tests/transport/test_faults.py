@@ -20,6 +20,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.clusters import Driver
+from tests.support.waiting import until
 from vertexsdk import Graph, MainLoop, run
 from vertexsdk.algorithms import PageRank, ShortestPaths
 from vertexsdk.arrays import shared_memory
@@ -41,13 +42,6 @@ def lengths(result: Any) -> dict[int, float]:
     found: dict[int, float] = result.to_dict()
     result.close()
     return found
-
-
-def until(done: Any) -> bool:
-    end = time.monotonic() + PATIENCE
-    while not done() and time.monotonic() < end:
-        time.sleep(0.05)
-    return bool(done())
 
 
 def processors(loop: MainLoop) -> list[int]:
