@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import random
 from collections.abc import Callable, Sequence
@@ -186,6 +187,15 @@ class History:
         assert len(answers) == len(calls)
         for answer, arguments in zip(answers, calls, strict=True):
             self.compare(answer, name, arguments)
+
+    def fork(self, name: str | None = None) -> History:
+        """Fork the loop, and make calls on both in turns; the fork is for the caller to close."""
+        fork = History(self.cls, self.flow.fork(name), self.chance)
+        fork.plain = copy.deepcopy(self.plain)
+        for _ in range(3):
+            self.chance.choice([self, fork]).step()
+        fork.check()
+        return fork
 
     def check(self) -> None:
         """Compare the whole state."""

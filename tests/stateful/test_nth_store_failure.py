@@ -16,6 +16,7 @@ from tests.support.seeds import draws, seed
 from tests.support.store_faults import KINDS, DriverKilled, NthFault
 from vertexsdk import CallError, RunError, StateError, Stateful, StatefulLoop, StateInputError
 
+SNAPSHOTS = ("synchronous", "asynchronous")
 CALLS, COMMITS = 120, 24  # more than the steps have of any kind
 
 
@@ -27,10 +28,14 @@ class Driver:
         url: of an empty store.
         faults: of the store.
         partitions: the first one's; later ones have another number.
+        snapshots: their kind.
     """
 
-    def __init__(self, cls: type[Stateful], url: str, faults: NthFault, partitions: int) -> None:
+    def __init__(
+        self, cls: type[Stateful], url: str, faults: NthFault, partitions: int, snapshots: str
+    ) -> None:
         self.cls, self.url, self.faults, self.partitions = cls, url, faults, partitions
+        self.snapshots = snapshots
         self.number = 0
         self.plain = cls()
         self.flow: StatefulLoop | None = None
@@ -40,13 +45,16 @@ class Driver:
         while self.flow is None:
             self.number += 1
             assert self.number < 20
-            options: dict[str, Any] = {"backend": self.url, "partitions": self.partitions}
+            options: dict[str, Any] = {
+                "backend": self.url, "partitions": self.partitions, "snapshot_every": 3,
+                "snapshots": self.snapshots,
+            }  # fmt: skip
             try:
                 with self.faults.driver(self.number):
                     try:
-                        self.flow = StatefulLoop.resume(self.cls, snapshot_every=3, **options)
+                        self.flow = StatefulLoop.resume(self.cls, **options)
                     except StateInputError:  # there is no loop yet
-                        self.flow = StatefulLoop(self.cls, snapshot_every=3, **options)
+                        self.flow = StatefulLoop(self.cls, **options)
             except (StateError, DriverKilled):
                 self.partitions = self.partitions % 3 + 1
         return self.flow
@@ -147,12 +155,13 @@ STEPS: dict[type[Stateful], list[Callable[[Any], Any]]] = {
 
 
 def nth_failure(
-    cls: type[Stateful], url: str, kind: str, number: int, methods: set[str] | None = None
-) -> NthFault:
+    cls: type[Stateful], url: str, kind: str, number: int, methods: set[str] | None = None,
+    snapshots: str = "synchronous",
+) -> NthFault:  # fmt: skip
     """Call a loop, close it and resume it, with one fault."""
     faults = NthFault(kind, number, methods)
     with faults.installed():
-        driver = Driver(cls, url, faults, 1 + number % 3)
+        driver = Driver(cls, url, faults, 1 + number % 3, snapshots)
         for step in STEPS[cls]:
             driver.do(step)
         flow, driver.flow = driver.open(), None
@@ -178,27 +187,25 @@ def test_drawn_calls_of_a_store(cls: type[Stateful], kind: str) -> None:
         number = chance.randint(1, COMMITS if methods else CALLS)
         print(number, methods)
         url = f"memory://nth-{cls.__name__}-{kind.replace(' ', '-')}-{k}"
-        nth_failure(cls, url, kind, number, methods)
+        nth_failure(cls, url, kind, number, methods, SNAPSHOTS[k // 2 % 2])
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("cls", STEPS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_call_of_a_store(cls: type[Stateful], kind: str) -> None:
-    number = 1
-    while nth_failure(
-        cls, f"memory://all-{cls.__name__}-{kind.replace(' ', '-')}-{number}", kind, number
-    ).fired:
+@pytest.mark.parametrize("snapshots", SNAPSHOTS)
+def test_every_call_of_a_store(cls: type[Stateful], kind: str, snapshots: str) -> None:
+    number, url = 1, f"memory://all-{cls.__name__}-{kind.replace(' ', '-')}-{snapshots}"
+    while nth_failure(cls, f"{url}-{number}", kind, number, snapshots=snapshots).fired:
         number += 1
         assert number < 1000
     assert number > 5
 
 
 @pytest.mark.parametrize("kind", ["before", "after"])
-def test_every_commit(kind: str) -> None:
-    number = 1
-    while nth_failure(
-        WordCount, f"memory://commits-{kind}-{number}", kind, number, {"swap_head"}
-    ).fired:
+@pytest.mark.parametrize("snapshots", SNAPSHOTS)
+def test_every_commit(kind: str, snapshots: str) -> None:
+    number, url = 1, f"memory://commits-{kind}-{snapshots}"
+    while nth_failure(WordCount, f"{url}-{number}", kind, number, {"swap_head"}, snapshots).fired:
         number += 1
     assert number > 10

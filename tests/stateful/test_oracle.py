@@ -16,24 +16,40 @@ PARTITIONS = (1, 2, 7)
 
 
 def run_history(cls: type[Stateful], url: str, chance: random.Random, spark: Any = None) -> None:
-    """Make calls, with resumes on other numbers of partitions in between."""
+    """Make calls, with resumes, snapshots, forks and other numbers of partitions in between."""
     partitions = chance.choice(PARTITIONS)
-    every = chance.choice([None, 20, 200])
-    options: dict[str, Any] = {"backend": url, "spark": spark, "snapshot_every": every}
+    options: dict[str, Any] = {
+        "backend": url, "spark": spark, "snapshot_every": chance.choice([None, 1, 20, 200]),
+        "snapshots": chance.choice(["asynchronous", "synchronous"]),
+    }  # fmt: skip
     history = History(cls, StatefulLoop(cls, partitions=partitions, **options), chance)
-    for _ in range(chance.choice([2, 4])):
+    for k in range(chance.choice([2, 4])):
         for _ in range(draws(6, 15)):
             history.step()
-            if chance.random() < 0.1:
+            event = chance.random()
+            if event < 0.1:
                 history.flow.snapshot()
+            elif event < 0.2:
+                history.flow.rescale(chance.choice(PARTITIONS))
+        fork = history.fork(chance.choice([None, f"fork-{k}"]))
         history.check()
         if chance.random() < 0.7:
             history.flow.close()
         else:  # as if the driver had ended: what is in the log is not in a snapshot
             history.flow._end(ValueError("the driver ended"))
+        fork.step()
+        fork.check()
+        fork.flow.close()
         partitions = chance.choice(PARTITIONS)
         history.flow = StatefulLoop.resume(cls, partitions=partitions, **options)
         history.check()
+        if not fork.flow._temporary and chance.random() < 0.5:
+            fork.flow = StatefulLoop.resume(
+                cls, loop=fork.flow.loop, partitions=chance.choice(PARTITIONS), **options
+            )
+            fork.step()
+            fork.check()
+            fork.flow.close()
     history.flow.close()
 
 

@@ -8,7 +8,8 @@ slot: the keys of one partition spread over all of its index.
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeAlias, TypeVar
+import copy
+from typing import Any, Generic, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,6 +173,14 @@ class HashIndex(Generic[Keys]):
     def groups(self, rows: NDArray[np.int64]) -> NDArray[np.uint16]:
         """Return the key group (uint16[n]) of each row's key."""
         raise NotImplementedError
+
+    def fork(self) -> Self:
+        """Return a copy, with nothing in common."""
+        other = copy.copy(self)
+        for name, values in vars(self).items():
+            if isinstance(values, np.ndarray):
+                setattr(other, name, values.copy())
+        return other
 
     def keep(self, rows: NDArray[np.int64]) -> None:
         """Keep the keys of these rows alone, which become the rows 0, 1, ..."""

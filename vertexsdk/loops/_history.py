@@ -253,7 +253,7 @@ class LoopHistory(VersionHistory[LoopRecord]):
             "behind_seconds": self._behind_seconds(),
             "vertices": int(vertices), "edges": int(edges), **self.counters.numbers(),
             "commits": self._commits, "commit_seconds": self.spent.seconds["commit"],
-            **self.snapshots.numbers(),
+            **self.snapshots.last.progress(),
             **({} if self.closed_by is None else {"state": "closed"}),
         }  # fmt: skip
 
@@ -608,7 +608,7 @@ class LoopHistory(VersionHistory[LoopRecord]):
                     with self._writes.lock:
                         forked = self.store.fork(self.loop, name)  # compacted, it is another name
                     current, log = (forked, self.ledger), self.log
-                    forked_after = self.snapshots.number
+                    forked_after = self.snapshots.last.number
                     try:
                         engine = self._fork_engine(forked)
                     except BaseException:
@@ -716,7 +716,10 @@ class LoopHistory(VersionHistory[LoopRecord]):
                 self._iteration, branch.stale = branch._iteration, True
             else:
                 self._commit([], branch.log, ledger, later, content=branch.manifest)
-                if branch.snapshots.number or branch._forked_after != self.snapshots.number:
+                if (
+                    branch.snapshots.last.number
+                    or branch._forked_after != self.snapshots.last.number
+                ):
                     self.snapshots.drop()  # the version no longer has the snapshot before
                 self.stale = branch.stale = True
                 try:

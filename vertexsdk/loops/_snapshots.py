@@ -19,14 +19,15 @@ import uuid
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from vertexsdk.engine.loop_engine import LoopEngine
 from vertexsdk.engine.snapshots import SnapshotPart, SnapshotRequest
 from vertexsdk.errors import RunError, StateError
 from vertexsdk.loops._change_log import ChangeLog
 from vertexsdk.loops._ledger import Ledger
-from vertexsdk.loops.snapshot_policy import SnapshotPolicy
+from vertexsdk.loops.snapshot_policy import SnapshotNumbers, SnapshotPolicy
+from vertexsdk.loops.snapshot_thread import POLL_SECONDS, SnapshotThread
 from vertexsdk.loops.windows.edge_times import EdgeTimes
 from vertexsdk.state import Manifest, SegmentRef, Store
 from vertexsdk.state.version_writer import MAX_DELTAS
@@ -36,7 +37,6 @@ _log = logging.getLogger("vertexsdk")
 _T = TypeVar("_T")
 _LOGGED = 1 << 20  # changes in the log, at least, for a snapshot where none is asked for
 _LONG = 8  # when a loop is closed, this fraction of them makes one
-_POLL_SECONDS = 0.02  # between looks at whether a snapshot is stored
 
 
 @dataclass(frozen=True)
@@ -100,21 +100,20 @@ class SnapshotLoop(Protocol):
 class Snapshots:
     """The snapshots of one loop.
 
-    Every method but `close` is called with the loop's lock.
+    Every method but `look` and `close` is called with the loop's lock.
 
     Args:
         history: of the loop.
         policy: when they are due.
 
     Attributes:
-        number: how many were committed.
-        last: what the newest came to, for `MainLoop.progress`.
+        thread: calls `look`.
+        last: what they came to, for `MainLoop.progress`; any thread may read it.
     """
 
     def __init__(self, history: SnapshotLoop, policy: SnapshotPolicy) -> None:
         self._history = weakref.ref(history)
         self.policy = policy
-        self.number = 0
         self.last = SnapshotNumbers()
         self._begun = 0
         self._cut: _Cut | None = None
@@ -124,8 +123,7 @@ class Snapshots:
         self._received = history.ledger.received  # at the last cut
         self._version: str | None = None  # that was newest at the last cut
         self._time = time.monotonic()  # of the last cut
-        self._closed, self._wake = threading.Event(), threading.Event()
-        self._thread: threading.Thread | None = None
+        self.thread = SnapshotThread(self)
 
     @property
     def _loop(self) -> SnapshotLoop:
@@ -153,14 +151,6 @@ class Snapshots:
         if self.policy.by_default:
             return history.log.size > max(_LOGGED, history.engine.size[1] // 4) // _LONG
         return history.ledger.received > self._received
-
-    def numbers(self) -> dict[str, Any]:
-        """What snapshots came to, named as in `MainLoop.progress`; from any thread."""
-        last = self.last
-        return {
-            "snapshots": self.number, "snapshot_age": last.age, "snapshot_pause": last.pause,
-            "snapshot_seconds": last.seconds, "snapshot_bytes": last.bytes,
-        }  # fmt: skip
 
     def take(self) -> None:
         """Take a snapshot with the edges, and return when it is committed.
@@ -233,10 +223,9 @@ class Snapshots:
         history.commit_snapshot(segments, log, ledger)
         # Only now: other threads read them, and resume the loop from a snapshot that is counted.
         self._whole = False
-        self.number += 1
         self.last = SnapshotNumbers(
-            cut.began, max(p.pause for p in parts), max(p.seconds for p in parts),
-            sum(ref.bytes for ref in segments),
+            self.last.number + 1, cut.began, max(part.pause for part in parts),
+            max(part.seconds for part in parts), sum(ref.bytes for ref in segments),
         )  # fmt: skip
         if same:
             self._version = history.manifest.name
@@ -286,82 +275,32 @@ class Snapshots:
         if request.waits:
             self.collect()
         else:
-            self.start()
-            self._wake.set()
-
-    def start(self) -> None:
-        """Have a thread look at what is due, or stored, while nobody uses the loop."""
-        if self._thread is None:
-            self._thread = threading.Thread(
-                target=_watch, name="vertexsdk-snapshots", daemon=True,
-                args=(weakref.ref(self), self._history, self._closed, self._wake),
-            )  # fmt: skip
-            self._thread.start()
+            self.thread.start()
+            self.thread.wake()
 
     @property
     def pause(self) -> float | None:
         """Seconds until something may be to do; None while nothing is, before other calls."""
         if self._cut is not None:
-            return _POLL_SECONDS
+            return POLL_SECONDS
         if self.policy.seconds is None:
             return None
-        return max(self._time + self.policy.seconds - time.monotonic(), _POLL_SECONDS)
+        return max(self._time + self.policy.seconds - time.monotonic(), POLL_SECONDS)
 
-    def work(self) -> None:
-        """Do what is to do: called by the thread."""
-        try:
-            self.collect(poll=True)
-            self.begin_if_due()
-        except (RunError, StateError):  # the next command says it
-            self._loop.stale = True
+    def look(self) -> None:
+        """Do what is to do, if the loop can be used; called by the thread."""
+        history = self._history()
+        if history is None:
+            return
+        with history.lock:
+            if self.thread.closed or not history.usable:
+                return
+            try:
+                self.collect(poll=True)
+                self.begin_if_due()
+            except (RunError, StateError):  # the next command says it
+                history.stale = True
 
     def close(self) -> None:
         """End the thread; a snapshot that is not complete is dropped."""
-        self._closed.set()
-        self._wake.set()
-
-
-@dataclass(frozen=True)
-class SnapshotNumbers:
-    """What the newest snapshot came to.
-
-    Attributes:
-        began: at its cut, by `time.monotonic`; None before the first.
-        pause: seconds for which a partition stood still.
-        seconds: until everything was stored.
-        bytes: that were stored.
-    """
-
-    began: float | None = None
-    pause: float = 0.0
-    seconds: float = 0.0
-    bytes: int = 0
-
-    @property
-    def age(self) -> float | None:
-        """Seconds since its cut."""
-        return None if self.began is None else time.monotonic() - self.began
-
-
-def _watch(
-    snapshots: weakref.ref[Snapshots],
-    history: weakref.ref[SnapshotLoop],
-    closed: threading.Event,
-    wake: threading.Event,
-) -> None:
-    """Look after the snapshots of a loop until it is closed or forgotten."""
-    idle = 1.0  # seconds, where only calls of others can begin a snapshot
-    pause: float | None = 0.0
-    while True:
-        wake.wait(idle if pause is None else pause)
-        wake.clear()
-        own, loop = snapshots(), history()
-        if own is None or loop is None or closed.is_set():
-            return
-        pause = own.pause
-        if pause is not None and pause <= _POLL_SECONDS:
-            with loop.lock:
-                if not closed.is_set() and loop.usable:
-                    own.work()
-            pause = own.pause
-        del own, loop
+        self.thread.close()

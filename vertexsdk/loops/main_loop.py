@@ -260,7 +260,7 @@ class MainLoop(WindowedLoop):
     def _set_up(self, history: LoopHistory) -> None:
         self._history, self.program = history, history.config.program
         if history.config.snapshots.seconds is not None:
-            history.snapshots.start()  # it takes one when the loop is idle too
+            history.snapshots.thread.start()  # it takes one when the loop is idle too
         self._answers = Answers(history, self.keep_answers)
         self.shared = False
         self.seconds = 0.0

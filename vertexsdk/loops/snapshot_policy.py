@@ -1,10 +1,11 @@
-"""When a main loop or a run takes snapshots, as users say it."""
+"""When a loop or a run takes snapshots, as users say it, and what the newest came to."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from vertexsdk.engine.run_options import SnapshotInterval
 from vertexsdk.errors import InputError, excerpt
@@ -64,3 +65,34 @@ class SnapshotPolicy:
     def by_default(self) -> bool:
         """Whether there are snapshots only to keep the change log short."""
         return self.changes is None and self.seconds is None
+
+
+@dataclass(frozen=True)
+class SnapshotNumbers:
+    """What the snapshots of a loop came to.
+
+    Attributes:
+        number: how many were committed.
+        began: at the cut of the newest, by `time.monotonic`; None before the first.
+        pause: seconds for which a partition stood still.
+        seconds: until everything was stored.
+        bytes: that were stored.
+    """
+
+    number: int = 0
+    began: float | None = None
+    pause: float = 0.0
+    seconds: float = 0.0
+    bytes: int = 0
+
+    @property
+    def age(self) -> float | None:
+        """Seconds since its cut."""
+        return None if self.began is None else time.monotonic() - self.began
+
+    def progress(self) -> dict[str, Any]:
+        """Return them, named as in `MainLoop.progress`."""
+        return {
+            "snapshots": self.number, "snapshot_age": self.age, "snapshot_pause": self.pause,
+            "snapshot_seconds": self.seconds, "snapshot_bytes": self.bytes,
+        }  # fmt: skip

@@ -295,12 +295,13 @@ class _Analysis:
     ) -> FunctionType:
         """Compile statements of the method, with its globals and closure, and lines of its file."""
         function, code = self._function, self._function.__code__
-        made = ast.parse(f"def {name}({', '.join(arguments)}): pass").body[0]
+        # Under a name of ours: one of the user's would hide a function that the body calls.
+        made = ast.parse(f"def _element({', '.join(arguments)}): pass").body[0]
         assert isinstance(made, ast.FunctionDef)
         made.body = list(body)
         ast.copy_location(made, self._tree)
         free = ", ".join([*code.co_freevars, *GIVEN])
-        factory = ast.parse(f"def factory({free}): return {name}").body[0]
+        factory = ast.parse(f"def factory({free}): return _element").body[0]
         assert isinstance(factory, ast.FunctionDef)
         factory.body.insert(0, made)
         for node in ast.walk(made):
@@ -312,5 +313,6 @@ class _Analysis:
         compiled: FunctionType = names["factory"](
             *[c.cell_contents for c in function.__closure__ or ()], *GIVEN.values()
         )
-        compiled.__module__ = function.__module__
+        compiled.__module__, compiled.__name__ = function.__module__, name
+        compiled.__code__ = compiled.__code__.replace(co_name=name)
         return compiled

@@ -78,29 +78,46 @@ class CallHistory(VersionHistory[CallRecord]):
             self._commit(record, [], [], offsets=offsets)
             return
         block, group, tail = next_block(record.tail, calls, Calls.join)
+        record = record._replace(calls=record.calls + len(calls), tail=tail)
+        self._append(block, group, record, offsets=offsets)
+
+    def _append(self, block: Calls, group: str, record: CallRecord, **fields: Any) -> None:
         unwritten: list[EncodedSegment] = []
         ref = self.store.put_segment(
             self.loop, 0, self.manifest.iteration + 1, "changes", block.columns(),
             {"methods": self._methods(), "calls": len(block)},
             group=group, defer=unwritten.append,
         )  # fmt: skip
-        record = record._replace(calls=record.calls + len(calls), tail=tail)
-        self._commit(record, [ref], unwritten, offsets=offsets)
+        self._commit(record, [ref], unwritten, **fields)
 
-    def cut(self, segments: Sequence[SegmentRef], partitions: int) -> None:
-        """Commit a snapshot that has all calls so far.
+    def end_tail(self) -> None:
+        """Join the small blocks of the log, so that later ones are not joined with them.
+
+        Raises:
+            StateError: the store failed.
+        """
+        if self.record.tail:
+            self._append(Calls.join(self.record.tail), "", self.record._replace(tail=()))
+
+    def cut(
+        self, segments: Sequence[SegmentRef], partitions: int, calls: int, iteration: int
+    ) -> None:
+        """Commit a snapshot; the calls that were logged after it stay in the log.
 
         Args:
             segments: of the tables.
             partitions: in how many parts they are.
+            calls: how many it has.
+            iteration: of the newest version when it was taken; `end_tail` was called before.
         """
         unwritten: list[EncodedSegment] = []
         log_start = self.store.put_segment(
             self.loop, 0, self.manifest.iteration + 1, "topology", {"id": np.empty(0, np.int64)},
             {KEYED: self.program.name}, defer=unwritten.append,
         )  # fmt: skip
-        record = CallRecord(self.record.calls, self.record.calls)
-        self._commit(record, [log_start, *segments], unwritten, partitions=partitions)
+        later = [ref for ref in self._refs(self.manifest) if ref.key.iteration > iteration]
+        record = CallRecord(self.record.calls, calls, self.record.tail if later else ())
+        self._commit(record, [log_start, *segments, *later], unwritten, partitions=partitions)
 
     def _commit(
         self,

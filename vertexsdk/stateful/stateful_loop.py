@@ -10,7 +10,6 @@ import inspect
 import logging
 import os
 import threading
-import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
@@ -24,7 +23,7 @@ from vertexsdk.engine.keyed.keyed_engine import KeyedEngine
 from vertexsdk.errors import CallError, InputError, LostError, RunError, StateError
 from vertexsdk.loops.arguments import check_partitions
 from vertexsdk.loops.loop_store import open_loop_store
-from vertexsdk.loops.snapshot_policy import SnapshotEvery, SnapshotPolicy
+from vertexsdk.loops.snapshot_policy import SnapshotEvery, SnapshotKind, SnapshotPolicy
 from vertexsdk.loops.streams.intake import Stream
 from vertexsdk.program.keyed import KeyedMethod
 from vertexsdk.state import Manifest, Store
@@ -35,6 +34,7 @@ from vertexsdk.stateful._call_service import CallAnswers
 from vertexsdk.stateful._columns import BLOCK, blocks_of
 from vertexsdk.stateful._explain import KeyedExplanation
 from vertexsdk.stateful._history import CallHistory, counts_of
+from vertexsdk.stateful._snapshots import CallSnapshots
 from vertexsdk.stateful.call_stream import CallBatch, CallIntake, start_calls
 from vertexsdk.stateful.elements import choose_element
 from vertexsdk.stateful.stateful import Stateful, bind, without_self
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("vertexsdk")
 _TRIES = 3  # of a block whose processors are lost
-_LONGEST_LOG = 1 << 22  # calls, where nothing says when there is a snapshot
 
 
 class MethodCalls:
@@ -221,12 +220,14 @@ class StatefulLoop:
         spark: the session on whose executors the partitions are; None for this process.
         snapshot_every: write the changed rows to the store after so many calls that change state,
             or a time as "10s". `close` does, and a resumed loop repeats the calls since then.
+        snapshots: "asynchronous", rows are copied while calls go on, and a thread writes them; or
+            "synchronous", calls wait until they are written.
         replace: drop the calls of an earlier loop of that name.
 
     Attributes:
         program: what the class became.
         loop: the name of the loop in the store.
-        partitions: how many there are.
+        partitions: how many there are; see `rescale`.
 
     Raises:
         InputError: arguments that do not fit each other, or the store has calls of this loop.
@@ -259,9 +260,11 @@ class StatefulLoop:
         partitions: int | None = None,
         spark: SparkSession | None = None,
         snapshot_every: SnapshotEvery | None = None,
+        snapshots: SnapshotKind = "asynchronous",
         replace: bool = False,
     ) -> None:
-        self._open(cls, backend, loop, partitions, spark, snapshot_every, replace=replace)
+        policy = SnapshotPolicy.of(snapshot_every, snapshots)
+        self._open(cls, backend, loop, partitions, spark, policy, replace=replace)
 
     @classmethod
     def resume(
@@ -273,12 +276,13 @@ class StatefulLoop:
         partitions: int | None = None,
         spark: SparkSession | None = None,
         snapshot_every: SnapshotEvery | None = None,
+        snapshots: SnapshotKind = "asynchronous",
     ) -> Self:
         """Continue a loop from its store: read the snapshot, and repeat the calls since then.
 
         Args:
             program: the class; its state elements are those that the loop was written with.
-            backend, loop, spark, snapshot_every: as for `StatefulLoop`.
+            backend, loop, spark, snapshot_every, snapshots: as for `StatefulLoop`.
             partitions: among how many the rows are divided from now on.
 
         Raises:
@@ -286,7 +290,8 @@ class StatefulLoop:
             InputError, ProgramError, StateError: as for `StatefulLoop`.
         """
         flow = cls.__new__(cls)
-        flow._open(program, backend, loop, partitions, spark, snapshot_every, resume=True)
+        policy = SnapshotPolicy.of(snapshot_every, snapshots)
+        flow._open(program, backend, loop, partitions, spark, policy, resume=True)
         return flow
 
     def _open(
@@ -296,39 +301,54 @@ class StatefulLoop:
         loop: str | None,
         partitions: int | None,
         spark: SparkSession | None,
-        snapshot_every: SnapshotEvery | None,
+        policy: SnapshotPolicy,
         *,
         replace: bool = False,
         resume: bool = False,
     ) -> None:
         self.program = program_of(cls)
         self.loop = self.program.name if loop is None else loop
-        self._policy = SnapshotPolicy.of(snapshot_every, "synchronous")
         self._transport = transport_for(spark)
         self.partitions = (
             self._transport.default_partitions()
             if partitions is None
             else check_partitions(partitions)
         )
+        if spark is not None:
+            ship_by_value([cls])
+        with ExitStack() as undo:
+            store = open_loop_store(
+                undo, address_or_default(backend), self._transport, create=not resume
+            )
+            newest = self._claim(store, replace=replace, resume=resume)
+            self._begin(store, newest, policy, None)
+            undo.pop_all()
+
+    def _begin(
+        self,
+        store: Store,
+        newest: Manifest | None,
+        policy: SnapshotPolicy,
+        engine: KeyedEngine | None,
+    ) -> None:
+        """Continue from a version of the store, None for a new loop.
+
+        Args:
+            engine: which has its state; None to make one.
+        """
+        self._store, self._policy = store, policy
         self._lock = threading.RLock()
         self._waiting: deque[tuple[int, Sequence[Any], Future[Any]]] = deque()
         self._thread: threading.Thread | None = None
         self._work = threading.Semaphore(0)
-        self._engine: KeyedEngine | None = None
-        self._applied, self._whole = 0, True
-        self._snapshot_at = time.monotonic()
         self._streams: list[Stream] = []
         self._service: RequestService | None = None
-        if spark is not None:
-            ship_by_value([cls])
-        with ExitStack() as undo:
-            self._store = open_loop_store(
-                undo, address_or_default(backend), self._transport, create=not resume
-            )
-            newest = self._claim(self._store, replace=replace, resume=resume)
-            self._history = CallHistory(self._store, self.loop, self.program, newest)
+        self._temporary = False  # deleted from the store when it is closed
+        self._history = CallHistory(store, self.loop, self.program, newest)
+        self._engine, self._applied = engine, self._history.record.calls
+        self._snapshots = CallSnapshots(self, policy)
+        if engine is None:
             self._restore()
-            undo.pop_all()
 
     def _claim(self, store: Store, *, replace: bool, resume: bool) -> Manifest | None:
         """Take over the loop; return the version to continue from, None to begin a new one."""
@@ -411,13 +431,14 @@ class StatefulLoop:
         return KeyedExplanation(self.program)
 
     def progress(self) -> dict[str, Any]:
-        """Return the loop's version, and how many calls have changed state, of them since the
-        snapshot.
+        """Return the loop's version, how many calls have changed state, of them since the snapshot,
+        the number of partitions, and what snapshots came to, as `MainLoop.progress` has it.
         """
         manifest, record = self._history.newest
         return {
             "loop": self.loop, "version": manifest.iteration, "calls": record.calls,
-            "calls_since_snapshot": record.calls - record.snapshot,
+            "calls_since_snapshot": record.calls - record.snapshot, "partitions": self.partitions,
+            **self._snapshots.last.progress(),
             **({} if self._history.closed_by is None else {"state": "closed"}),
         }  # fmt: skip
 
@@ -429,7 +450,103 @@ class StatefulLoop:
         """
         with self._lock:
             self._recover()
-            self._write_snapshot()
+            self._take_snapshot()
+
+    def rescale(self, partitions: int) -> None:
+        """Divide the rows among another number of partitions, and go on; calls wait for it.
+
+        A snapshot is taken, and the new partitions read it, each its own key groups. Of
+        `PerPartition` state new partitions have none, and what partitions had that go is combined
+        with that of others by the `combine` of the state element.
+
+        Args:
+            partitions: how many there are then.
+
+        Raises:
+            InputError: another number than 1 to 4,096, or more than there are slots in the cluster.
+            RunError, StateError: a processor or the store failed; the loop has as many partitions
+                as before.
+
+        Example:
+            >>> from vertexsdk import Map, Partitioned, Stateful
+            >>> class KeyValue(Stateful):
+            ...     values = Partitioned(Map(int, float), key="key")
+            ...     def put(self, key: int, value: float) -> None:
+            ...         self.values[key] = value
+            ...     def get(self, key: int) -> float:
+            ...         return self.values.get(key, 0.0)
+            >>> with StatefulLoop(KeyValue, backend="memory://rescale", partitions=1) as flow:
+            ...     flow.put(7, 0.5)
+            ...     flow.rescale(2)
+            ...     flow.get(7)
+            0.5
+        """
+        check_partitions(partitions)
+        with self._lock:
+            self._drain()
+            self._recover()
+            if partitions == self.partitions:
+                return
+            self._take_snapshot()
+            self._lose_engine()  # its slots may be needed
+            before, self.partitions = self.partitions, partitions
+            try:
+                self._restore()
+            except BaseException:
+                self.partitions = before
+                raise
+
+    def fork(self, name: str | None = None) -> StatefulLoop:
+        """Return a loop with the same state, whose calls change nothing here: a what-if.
+
+        The state is copied in the memory of the processors. Calls of the fork are in the store, as
+        those of any loop.
+
+        Args:
+            name: under which the store keeps the fork, to be resumed; by default it is
+                `LOOP-fork-1`, `-2`, ..., and deleted when it is closed.
+
+        Raises:
+            StateInputError: there is a loop of that name.
+            RunError, StateError: a processor or the store failed.
+
+        Example:
+            >>> from vertexsdk import Map, Partitioned, Stateful
+            >>> class Balance(Stateful):
+            ...     cents = Partitioned(Map(int, int), key="account")
+            ...     def add(self, account: int, amount: int) -> int:
+            ...         self.cents[account] += amount
+            ...         return self.cents[account]
+            >>> with StatefulLoop(Balance, backend="memory://what-if") as flow:
+            ...     flow.add(7, 250)
+            ...     with flow.fork() as what_if:
+            ...         what_if.add(7, 1000)
+            ...     flow.add(7, 1)
+            250
+            1250
+            251
+        """
+        with self._lock, ExitStack() as undo:
+            self._drain()
+            self._recover()
+            assert self._engine is not None
+            store = open_loop_store(undo, self._store.backend.address, self._transport)
+            self._history.settle()
+            number, chosen = 0, name
+            while chosen is None or (name is None and store.head(chosen) is not None):
+                number += 1
+                chosen = f"{self.loop}-fork-{number}"
+            manifest = store.fork(self.loop, chosen)
+            undo.callback(store.delete, chosen)
+            engine = self._engine.fork(chosen)
+            undo.callback(engine.close)
+            flow = object.__new__(StatefulLoop)
+            flow.program, flow.loop, flow.partitions = self.program, chosen, self.partitions
+            flow._transport = self._transport
+            flow._begin(store, manifest, self._policy, engine)
+            flow._temporary = name is None
+            undo.pop_all()
+            return flow
 
     def serve(self, host: str = "127.0.0.1") -> None:
         """Answer the calls of other processes, until the loop is closed.
@@ -467,7 +584,7 @@ class StatefulLoop:
     def close(self) -> None:
         """Stop streams, answer no more, take a snapshot if there are calls since the last, and end.
 
-        May be called twice.
+        A fork without a name of its own is deleted from the store. May be called twice.
         """
         for stream in self._streams:
             stream.stop()
@@ -482,8 +599,9 @@ class StatefulLoop:
                 if usable:
                     self._drain()
                     self._recover()
-                    if self._history.record.calls > self._history.record.snapshot:
-                        self._write_snapshot()
+                    record = self._history.record
+                    if record.calls > record.snapshot and not self._temporary:
+                        self._take_snapshot()
             except (RunError, StateError) as error:
                 _log.warning("%s: no snapshot at the end: %s", self.loop, error)
             finally:
@@ -491,13 +609,15 @@ class StatefulLoop:
 
     def _end(self, reason: Exception) -> None:
         self._history.closed_by = reason
+        self._snapshots.close()
         self._work.release()
         while self._waiting:
             with suppress(InvalidStateError):  # cancelled by its caller
                 self._waiting.popleft()[2].set_exception(reason)
-        engine, self._engine = self._engine, None
-        if engine is not None:
-            engine.close()
+        self._lose_engine()
+        if self._temporary:
+            with suppress(StateError):
+                self._store.delete(self.loop)
         self._store.close()
 
     def _put(self, method: int, values: Sequence[Any]) -> Future[Any]:
@@ -626,34 +746,38 @@ class StatefulLoop:
                 continue
             self._engine, self._applied = engine, self._history.record.calls
             break
-        if self._is_due():
-            try:
-                self._write_snapshot()
-            except (RunError, StateError) as error:
-                _log.warning("%s: no snapshot: %s; the log has the calls", self.loop, error)
+        self._take_due_snapshot()
         return answers, {number: failure.error() for number, failure in failures.items()}
 
-    def _is_due(self) -> bool:
-        logged = self._history.record.calls - self._history.record.snapshot
-        if not logged:
-            return False
-        if self._policy.seconds is not None:
-            return time.monotonic() - self._snapshot_at >= self._policy.seconds
-        return logged >= (self._policy.changes or _LONGEST_LOG)
-
-    def _write_snapshot(self) -> None:
-        assert self._engine is not None
-        whole, self._whole = self._whole, True  # should it fail, the next one has all rows
-        iteration = self._history.manifest.iteration + 1
+    def _take_snapshot(self) -> None:
+        """Take a snapshot, and return when it is in the store."""
         try:
-            refs = self._engine.snapshot(iteration, whole=whole)
+            self._snapshots.take()
         except LostError:
-            self._engine.close()
-            self._engine = None
+            self._lose_engine()
             raise
-        self._history.cut(refs, self.partitions)
-        self._whole, self._snapshot_at = False, time.monotonic()
-        self._store.show(self.loop)
+
+    def _take_due_snapshot(self) -> None:
+        """Begin a snapshot that is due, and commit one that is written."""
+        try:
+            self._snapshots.begin_if_due()
+        except (RunError, StateError) as error:
+            if isinstance(error, LostError):
+                self._lose_engine()
+            _log.warning("%s: no snapshot: %s; the log has the calls", self.loop, error)
+
+    def _look_at_snapshots(self) -> None:
+        """Do so while nobody calls: from the thread of snapshots."""
+        with self._lock:
+            history = self._history
+            usable = history.closed_by is None and not history.stale and self._engine is not None
+            if usable and self._applied == history.record.calls:
+                self._take_due_snapshot()
+
+    def _lose_engine(self) -> None:
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.close()
 
     def _recover(self) -> None:
         """Have the state of the newest version, after whatever failed.
@@ -669,19 +793,17 @@ class StatefulLoop:
             self._restore()
 
     def _restore(self) -> None:
-        if self._engine is not None:
-            self._engine.close()
-            self._engine = None
+        self._lose_engine()
         self._engine = self._restored(None)
         self._applied = self._history.record.calls
 
     def _restored(self, until: int | None) -> KeyedEngine:
         """Return an engine with the state after so many calls; None for all."""
-        self._whole = True
+        self._snapshots.drop()
         self._history.refresh()  # another process may have compacted it
         engine = KeyedEngine(
             self.program, self._transport, self.partitions, self._store.backend.address, self.loop,
-            self._history.state(),
+            self._history.state(), self._history.manifest.partitions,
         )  # fmt: skip
         try:
             for calls in self._history.log(until):

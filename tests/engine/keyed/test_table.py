@@ -10,8 +10,10 @@ import pytest
 
 from tests.support.seeds import seed
 from vertexsdk.arrays.packed_strings import pack_strings
+from vertexsdk.engine.keyed import _capture
 from vertexsdk.engine.keyed._table import KeyedTable
 from vertexsdk.program.keyed import ABSENT, TableSpec
+from vertexsdk.program.keyed_state import Journal
 from vertexsdk.state.reading import TOMBSTONE, overlay
 
 FIELDS = {
@@ -45,6 +47,14 @@ def content(table: KeyedTable) -> dict[Any, Any]:
     return {k: values[p] for k, p in zip(keys, places.tolist(), strict=True) if values[p] != ABSENT}
 
 
+def captured(table: KeyedTable, *, whole: bool) -> dict[str, Any]:
+    """What a snapshot of a table has."""
+    capture = table.capture(whole=whole)
+    while table.copy_slice():
+        pass
+    return capture.result()
+
+
 @pytest.mark.parametrize("fields", FIELDS)
 @pytest.mark.parametrize("key", KEYS)
 def test_a_table_is_a_dict_that_snapshots_bring_back(key: str, fields: str) -> None:
@@ -70,7 +80,7 @@ def test_a_table_is_a_dict_that_snapshots_bring_back(key: str, fields: str) -> N
         assert len(table) == len(expected)
         if chance.random() < 0.4:
             whole = not layers or chance.random() < 0.2
-            layers = [*([] if whole else layers), table.capture(whole=whole)]
+            layers = [*([] if whole else layers), captured(table, whole=whole)]
             if whole:
                 assert TOMBSTONE not in layers[0]
             assert content(table) == expected
@@ -81,6 +91,49 @@ def test_a_table_is_a_dict_that_snapshots_bring_back(key: str, fields: str) -> N
             if step % 3 == 0:
                 table = again
     assert expected
+
+
+@pytest.mark.parametrize("fields", FIELDS)
+@pytest.mark.parametrize("key", KEYS)
+def test_a_capture_has_the_rows_of_its_instant(
+    key: str, fields: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is written, removed or moved while its rows are copied."""
+    chance = random.Random(seed())
+    monkeypatch.setattr(_capture, "SLICE", 3)
+    spec = TableSpec("table", key, *FIELDS[fields])
+    table, layers = KeyedTable(spec), list[dict[str, Any]]()
+    for _ in range(12):
+        write(table, chance, fields, 30)
+        whole = not layers or chance.random() < 0.3
+        expected, capture = content(table), table.capture(whole=whole)
+        for _ in range(chance.choice([0, 2, 40])):
+            write(table, chance, fields, chance.choice([1, 5, 30]))
+            if chance.random() < 0.2:  # keys without a value, which are dropped when many are
+                more = [str(chance.random()) if key == "str" else chance.randrange(1 << 40)
+                        for _ in range(100)]  # fmt: skip
+                table.find(packed(key, more), np.ones(100, np.bool_))
+            if chance.random() < 0.5:
+                table.copy_slice()
+        fork = table.fork(Journal())
+        now = content(table)
+        while table.copy_slice():
+            pass
+        layers = [*([] if whole else layers), capture.result()]
+        again, columns = KeyedTable(spec), overlay(layers)
+        again.restore(columns, np.ones(len(columns["id"]), np.bool_))
+        assert content(again) == expected
+        write(table, chance, fields, 5)
+        assert content(fork) == now
+        assert not (fork.flags & _capture.MARKED).any()
+
+
+def write(table: KeyedTable, chance: random.Random, fields: str, count: int) -> None:
+    """Set and remove values of drawn keys."""
+    keys = chance.choices(KEYS[table.spec.key], k=count)
+    rows, _ = table.find(packed(table.spec.key, keys), np.ones(count, np.bool_))
+    values = [ABSENT if chance.random() < 0.3 else value(chance, fields) for _ in rows]
+    table.write(rows, values)
 
 
 def test_rows_that_were_looked_for_do_not_make_a_table_grow() -> None:
@@ -108,5 +161,5 @@ def test_ids_of_strings_differ_across_partitions() -> None:
         mine = [name for name, owner in zip(names, owners.tolist(), strict=True) if owner == p]
         rows, _ = table.find(pack_strings(mine), np.ones(len(mine), np.bool_))
         table.write(rows, [1] * len(rows))
-        ids.update(table.capture(whole=True)["id"].tolist())
+        ids.update(captured(table, whole=True)["id"].tolist())
     assert len(ids) == len(names)

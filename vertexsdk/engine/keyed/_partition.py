@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.arrow_table import Column
+from vertexsdk.engine.keyed._capture import PartitionSnapshot
 from vertexsdk.engine.keyed._rows import CurrentRow, RowOfWrongKey, current_row
 from vertexsdk.engine.keyed._table import KeyedTable, StoredTable
 from vertexsdk.engine.keyed.answers import Failure, failure, is_interrupt
@@ -50,6 +51,7 @@ from vertexsdk.program.keyed import (
     answered,
 )
 from vertexsdk.program.keyed_state import Journal, as_seen, settled
+from vertexsdk.state.reading import NAME_COLUMNS
 from vertexsdk.state.version_writer import DeltaLayers
 from vertexsdk.transport.transport import PEERS, Blocks
 
@@ -241,6 +243,7 @@ class KeyedPartition:
     Attributes:
         tables: the rows of each state element.
         layers: of its snapshots; none before the first.
+        snapshot: the newest that was begun.
     """
 
     def __init__(self, program: KeyedProgram, partition: int, partitions: int) -> None:
@@ -252,13 +255,8 @@ class KeyedPartition:
         self.tables: dict[str, KeyedTable] = {}
         self._current: dict[str, CurrentRow] = {}
         for name, spec in program.tables.items():
-            if spec.indexed:
-                self.tables[name] = KeyedTable(spec)
-                self._current[name] = current_row(spec)
-                self._object.__dict__[name] = as_seen(spec, self._current[name])
-            else:
-                stored = self.tables[name] = StoredTable(spec, self._journal)
-                self._object.__dict__[name] = as_seen(spec, stored.state)
+            empty = KeyedTable(spec) if spec.indexed else StoredTable(spec, self._journal)
+            self._add_table(name, empty)
         self._methods = list(program.methods.values())
         self._elements: list[TaskElement] = []
         self._of: list[KeyedMethod] = []  # the method of each task element
@@ -271,6 +269,16 @@ class KeyedPartition:
             self._base += [self._begin[-1]] * len(method.elements)
         self._writes = np.array([e.writes for e in self._elements], np.bool_)
         self.layers: dict[str, DeltaLayers] = {}
+        self.snapshot: PartitionSnapshot | None = None
+
+    def _add_table(self, name: str, table: KeyedTable) -> None:
+        """Have a table, which methods see as the state element of that name."""
+        self.tables[name] = table
+        if isinstance(table, StoredTable):
+            self._object.__dict__[name] = as_seen(table.spec, table.state)
+        else:
+            self._current[name] = current_row(table.spec)
+            self._object.__dict__[name] = as_seen(table.spec, self._current[name])
 
     def run(self, calls: Calls, owners: NDArray[np.int32] | None) -> Steps:
         """Run the calls of a block that are this partition's, and return their answers.
@@ -707,22 +715,40 @@ class KeyedPartition:
         there = [(k, value) for k, value in there if value is not ABSENT]
         return np.array([k for k, _ in there], np.int64), [value for _, value in there]
 
-    def restore(self, name: str, columns: dict[str, Column], instance: int) -> None:
+    def has_rows_of(self, name: str, source: int, partitions: int) -> bool:
+        """Return whether this partition may have rows of a stored one.
+
+        Args:
+            name: of the state element.
+            source, partitions: the partition that stored its rows, of how many.
+        """
+        where = self.program.tables[name].where
+        if where == "key":  # both have ranges of the key groups
+            first, last = source * self.partitions, (source + 1) * self.partitions
+            return first < (self.partition + 1) * partitions and last > self.partition * partitions
+        return where == "everywhere" or source % self.partitions == self.partition
+
+    def restore(self, name: str, columns: dict[str, Column]) -> None:
         """Add the rows of a stored table that are this partition's.
 
         Args:
-            columns: as `KeyedTable.capture` returned them.
-            instance: the partition that they were of.
+            columns: as a capture returned them, without rows that are gone.
         """
         spec = self.program.tables[name]
-        keys: Values = columns["id"]
-        if spec.key == "str":
-            keys = columns["name.offsets"], columns["name.bytes"]
-        mine = owners_of_keys(keys, self.partitions) == self.partition
-        if spec.where != "key":
-            here = spec.where == "everywhere" or instance % self.partitions == self.partition
-            mine[:] = here
+        mine = np.ones(len(columns["id"]), np.bool_)
+        if spec.where == "key":
+            keys: Values = columns["id"]
+            if spec.key == "str":
+                keys = columns[NAME_COLUMNS[0]], columns[NAME_COLUMNS[1]]
+            mine = owners_of_keys(keys, self.partitions) == self.partition
         self.tables[name].restore(columns, mine)
+
+    def fork(self) -> KeyedPartition:
+        """Return a copy, with nothing in common."""
+        other = KeyedPartition(self.program, self.partition, self.partitions)
+        for name, table in self.tables.items():
+            other._add_table(name, table.fork(other._journal))
+        return other
 
 
 _NONE = np.empty(0, np.int64)

@@ -2,7 +2,7 @@
 
 A row has a byte of flags. A row without `PRESENT` is the place of a key that was looked for or
 removed; it is dropped when the table would have to grow. A row with `DIRTY` was changed since the
-last snapshot, and one with `STORED` is in it.
+last snapshot, one with `STORED` is in it, and one with `MARKED` is still to be copied for it.
 
 Snapshots name rows by an "id": an integer key itself, or for a string a number that no other key of
 the table has, in whichever partition: its key group, and above it how many came before.
@@ -10,6 +10,9 @@ the table has, in whichever partition: its key group, and above it how many came
 
 from __future__ import annotations
 
+import copy
+import pickle
+import threading
 from contextlib import suppress
 from typing import Any
 
@@ -21,12 +24,12 @@ from vertexsdk.arrays.hash_index import BytesIndex, IntIndex
 from vertexsdk.arrays.id_hash import KEY_GROUPS
 from vertexsdk.arrays.jit import njit
 from vertexsdk.arrays.packed_strings import take_strings
+from vertexsdk.engine.keyed._capture import DIRTY, MARKED, PRESENT, STORED, TableCapture
 from vertexsdk.engine.keyed.calls import Values, python_values, stored_values, take_values
 from vertexsdk.program.keyed import ABSENT, DEFAULTS, TableSpec
 from vertexsdk.program.keyed_state import Journal, RowsState, state_in_memory
-from vertexsdk.state.reading import NAME_COLUMNS, TOMBSTONE
+from vertexsdk.state.reading import NAME_COLUMNS
 
-PRESENT, DIRTY, STORED = np.uint8(1), np.uint8(2), np.uint8(4)
 DTYPES: dict[str, Any] = {"int": np.int64, "float": np.float64, "bool": np.bool_, "str": object}
 
 
@@ -58,8 +61,14 @@ def _number_rows(rows: Any, numbers: Any, unique: Any, places: Any) -> int:
 class KeyedTable:
     """The rows of one state element whose keys a partition owns.
 
+    One thread calls it, and another one `copy_slice`.
+
     Args:
         spec: the types of its keys and fields.
+
+    Attributes:
+        flags: a byte for each row.
+        columns: the values of each field.
 
     Example:
         >>> spec = TableSpec("values", "int", {"value": "float"}, single=True)
@@ -76,21 +85,25 @@ class KeyedTable:
         self.spec = spec
         self._index: Any = IntIndex() if spec.key == "int" else BytesIndex()
         self._next_id = 0
+        self._lock = threading.Lock()  # of what is written, and of where it is
+        self._capture: TableCapture | None = None
         self._dtypes = [np.dtype(DTYPES[kind]) for kind in spec.fields.values()]
         self._quick = self._dtypes[0].kind in "if"  # what is ABSENT cannot become a number
         self._allocate(0)
 
     def __len__(self) -> int:
-        return int(np.count_nonzero(self._flags[: self._index.rows] & PRESENT))
+        return int(np.count_nonzero(self.flags[: self.size] & PRESENT))
+
+    @property
+    def size(self) -> int:
+        """How many rows there are, with those that are not present."""
+        return int(self._index.rows)
 
     @property
     def changed(self) -> int:
         """How many rows a delta would have."""
-        return len(self._changed_rows())
-
-    def _changed_rows(self) -> NDArray[np.int64]:
-        flags = self._flags[: self._index.rows]
-        return np.flatnonzero((flags & DIRTY != 0) & (flags & (PRESENT | STORED) != 0))
+        flags = self.flags[: self.size]
+        return int(np.count_nonzero((flags & DIRTY != 0) & (flags & (PRESENT | STORED) != 0)))
 
     def _allocate(self, used: int) -> None:
         """Give all columns the capacity of the index, with the first `used` rows."""
@@ -103,28 +116,34 @@ class KeyedTable:
             return new
 
         old = self.__dict__
-        self._flags = column(np.uint8, 0, old.get("_flags"))
+        self.flags = column(np.uint8, 0, old.get("flags"))
         self._numbers = column(np.int32, -1, None)
         self._ids = column(np.int64, -1, old.get("_ids")) if self.spec.key == "str" else None
-        columns = old.get("_columns", {})
-        self._columns = {
+        columns = old.get("columns", {})
+        self.columns = {
             name: column(DTYPES[kind], DEFAULTS[kind], columns.get(name))
             for name, kind in self.spec.fields.items()
         }
 
     def _reserve(self, keys: Any) -> None:
         """Make room for keys: by dropping rows without a value where they are many, or growing."""
+        with self._lock:
+            self._make_room(keys)
+
+    def _make_room(self, keys: Any) -> None:
         rows, index = self._index.rows, self._index
         count = len(keys) if self.spec.key == "int" else len(keys[0]) - 1
         if rows + count > index.capacity:
-            flags = self._flags[:rows]
+            while self._capture is not None:  # rows are about to have other places
+                self._copy_slice()
+            flags = self.flags[:rows]
             needed = np.flatnonzero((flags & PRESENT != 0) | (flags & (DIRTY | STORED) == 6))
             if len(needed) <= rows // 2:
                 index.keep(needed)
                 ids = [] if self._ids is None else [self._ids]
-                for values in [self._flags, *ids, *self._columns.values()]:
+                for values in [self.flags, *ids, *self.columns.values()]:
                     values[: len(needed)] = values[needed]
-                self._flags[len(needed) : rows] = 0
+                self.flags[len(needed) : rows] = 0
                 for values in ids:
                     values[len(needed) : rows] = -1
         if index.reserve(keys):
@@ -151,9 +170,9 @@ class KeyedTable:
 
     def read(self, rows: NDArray[np.int64]) -> list[Any]:
         """Return the value of each row, a tuple where there are named fields, or `ABSENT`."""
-        columns = [column[rows].tolist() for column in self._columns.values()]
+        columns = [column[rows].tolist() for column in self.columns.values()]
         values = columns[0] if self.spec.single else list(zip(*columns, strict=True))
-        for k in np.flatnonzero(self._flags[rows] & PRESENT == 0).tolist():
+        for k in np.flatnonzero(self.flags[rows] & PRESENT == 0).tolist():
             values[k] = ABSENT
         return values
 
@@ -172,21 +191,27 @@ class KeyedTable:
             flags[absent] = DIRTY
             parts = [values] if self.spec.single else list(zip(*values, strict=True))
             columns = [_filled(x, dtype) for x, dtype in zip(parts, self._dtypes, strict=False)]
-        for column, new in zip(self._columns.values(), columns, strict=False):
-            column[rows] = new
-        self._flags[rows] = (self._flags[rows] & STORED) | flags
-        if self._ids is not None:
-            new_rows = rows[self._ids[rows] < 0]
-            first = self._next_id
-            self._next_id += len(new_rows)
-            self._ids[new_rows] = np.arange(first, self._next_id) * KEY_GROUPS + self._index.groups(
-                new_rows
-            )
+        with self._lock:
+            if self._capture is not None:
+                self._capture.copy_before_write(rows)
+            for column, new in zip(self.columns.values(), columns, strict=False):
+                column[rows] = new
+            self.flags[rows] = (self.flags[rows] & STORED) | flags
+            if self._ids is not None:
+                new_rows = rows[self._ids[rows] < 0]
+                ids = np.arange(self._next_id, self._next_id + len(new_rows))
+                self._ids[new_rows] = ids * KEY_GROUPS + self._index.groups(new_rows)
+                self._next_id += len(new_rows)
 
     def keys(self, rows: NDArray[np.int64]) -> Values:
         """Return the keys of rows."""
         keys: Values = self._index.keys(rows)
         return keys
+
+    def row_ids(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the ids of rows, as a snapshot has them."""
+        ids: NDArray[np.int64] = self._index.keys(rows) if self._ids is None else self._ids[rows]
+        return ids
 
     def sync(self) -> None:
         """Have all rows in the table."""
@@ -194,35 +219,47 @@ class KeyedTable:
     def whole(self) -> RowsState:
         """Return a copy of all rows, as the state element of a plain object."""
         state = state_in_memory(self.spec, Journal())
-        rows = np.flatnonzero(self._flags[: self._index.rows] & PRESENT)
+        rows = np.flatnonzero(self.flags[: self.size] & PRESENT)
         state.rows = dict(zip(python_values(self.keys(rows)), self.read(rows), strict=True))
         return state
 
-    def capture(self, *, whole: bool) -> dict[str, Column]:
-        """Return the rows to store in a snapshot, which are taken to be stored from now on.
+    def capture(self, *, whole: bool) -> TableCapture:
+        """Begin to copy the rows to store in a snapshot, as they are now: `copy_slice` does it.
+
+        They are taken to be stored from now on. No other capture may be under way.
 
         Args:
             whole: all rows, for a base; else those changed since the last snapshot, for a delta.
         """
-        flags = self._flags[: self._index.rows]
-        if whole:
-            rows = np.flatnonzero(flags & PRESENT)
-        else:
-            rows = self._changed_rows()
-        columns: dict[str, Column] = {}
-        if self._ids is None:
-            columns["id"] = self._index.keys(rows)
-        else:
-            columns["id"] = self._ids[rows]
-            columns |= zip(NAME_COLUMNS, self._index.keys(rows), strict=True)
-        columns |= {name: column[rows] for name, column in self._columns.items()}
-        gone = flags[rows] & PRESENT == 0
-        if gone.any():
-            columns[TOMBSTONE] = gone
-        flags &= ~(DIRTY | STORED) if whole else ~DIRTY
-        flags[rows] &= ~STORED
-        flags[rows[~gone]] |= STORED
-        return columns
+        with self._lock:
+            self._capture = TableCapture(self, whole=whole)
+            return self._capture
+
+    def copy_slice(self) -> bool:
+        """Copy some more rows of a capture; return whether there may be more."""
+        with self._lock:
+            self._copy_slice()
+            return self._capture is not None
+
+    def _copy_slice(self) -> None:
+        if self._capture is not None and not self._capture.copy_slice():
+            self._capture = None
+
+    def fork(self, journal: Journal) -> KeyedTable:
+        """Return a copy, with nothing in common; its next snapshot has all rows.
+
+        Args:
+            journal: takes what calls change.
+        """
+        other = copy.copy(self)
+        other._lock, other._capture = threading.Lock(), None
+        with self._lock:
+            other._index = self._index.fork()
+            other._numbers = self._numbers.copy()
+            other._ids = None if self._ids is None else self._ids.copy()
+            other.columns = {name: column.copy() for name, column in self.columns.items()}
+            other.flags = self.flags & ~MARKED
+        return other
 
     def restore(self, columns: dict[str, Column], mine: NDArray[np.bool_]) -> None:
         """Add the stored rows of a snapshot that are this partition's.
@@ -241,9 +278,9 @@ class KeyedTable:
         if self._ids is not None:
             self._ids[rows] = ids
             self._next_id = max(self._next_id, int(ids.max(initial=-1)) // KEY_GROUPS + 1)
-        for name, column in self._columns.items():
+        for name, column in self.columns.items():
             column[rows] = columns[name][chosen]
-        self._flags[rows] = PRESENT | STORED
+        self.flags[rows] = PRESENT | STORED
 
 
 class StoredTable(KeyedTable):
@@ -269,6 +306,15 @@ class StoredTable(KeyedTable):
             keys = stored_values(self.spec.key, changed)
             rows, _ = self.find(keys, np.ones(len(changed), np.bool_))
             self.write(rows, [self.state.stored(key) for key in changed])
+
+    def fork(self, journal: Journal) -> KeyedTable:
+        """See `KeyedTable`."""
+        other = super().fork(journal)
+        assert isinstance(other, StoredTable)
+        state = other.state = copy.copy(self.state)
+        state.journal, state.changed = journal, set(self.state.changed)
+        state.rows = pickle.loads(pickle.dumps(self.state.rows))
+        return other
 
     def restore(self, columns: dict[str, Column], mine: NDArray[np.bool_]) -> None:
         """See `KeyedTable`; a key that has a row already has both combined."""

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from vertexsdk.arrays.raw_columns import decode, encode_bytes
+from vertexsdk.engine.keyed._capture import PartitionSnapshot, TableCapture
 from vertexsdk.engine.keyed._partition import KeyedPartition
 from vertexsdk.engine.keyed._table import DTYPES
 from vertexsdk.engine.keyed.answers import encode_answers
@@ -31,20 +32,27 @@ class KeyedCommand:
     """What every partition is to do.
 
     Attributes:
-        kind: run calls, write a snapshot, look up keys, read a snapshot, or end.
+        kind: run calls, begin a snapshot, tell what became of it, look up keys, read a snapshot,
+            be a copy of other partitions, or end.
         block: of "run" the calls, of "lookup" the keys, encoded.
         table: of "lookup".
         iteration: of the version that a snapshot belongs to.
         whole: write all rows, not those alone that have changed.
+        waits: a snapshot is in the store when it is reported.
         segments: to be read, the layers of each table and partition; of "restore".
+        partitions: that wrote them.
+        source: the key of the partitions to copy; of "fork".
     """
 
-    kind: Literal["run", "snapshot", "lookup", "restore", "end"]
+    kind: Literal["run", "snapshot", "poll", "lookup", "restore", "fork", "end"]
     block: bytes = b""
     table: str = ""
     iteration: int = 0
     whole: bool = False
+    waits: bool = False
     segments: Sequence[tuple[str, Sequence[SegmentRef]]] = ()
+    partitions: int = 1
+    source: str = ""
 
 
 class KeyedTask:
@@ -77,6 +85,9 @@ class KeyedTask:
             _partitions[place] = KeyedPartition(self.program, partition, self.partitions)
             self._restore(_partitions[place], command)
             return
+        if command.kind == "fork" and (command.source, partition) in _partitions:
+            _partitions[place] = _partitions[command.source, partition].fork()
+            return
         if place not in _partitions:
             raise LostError("a processor was lost, and the rows that it held")
         part = _partitions[place]
@@ -94,41 +105,55 @@ class KeyedTask:
                 encode_bytes({"row": rows, "value": np.frombuffer(pickle.dumps(values), np.uint8)}),
             )
         else:
-            yield DRIVER, pickle.dumps(self._snapshot(part, command))
+            if command.kind == "snapshot":
+                self._begin_snapshot(part, command)
+            assert part.snapshot is not None
+            yield DRIVER, pickle.dumps(part.snapshot.part(waits=command.waits))
 
-    def _snapshot(self, part: KeyedPartition, command: KeyedCommand) -> list[SegmentRef]:
-        """Write what a snapshot has of a partition; return its segments."""
-        assert self.address is not None
-        refs = []
-        with open_store(self.address, create=False) as store:
-            for name, table in part.tables.items():
-                if table.spec.where == "everywhere" and part.partition:
-                    continue
-                table.sync()
-                layers = None if command.whole else part.layers.get(name)
-                layers = layers and layers.add(table.changed, len(table))
-                columns = table.capture(whole=layers is None)
-                part.layers[name] = layers or DeltaLayers()
-                if layers is None or len(columns["id"]):
-                    kind: Literal["base", "delta"] = "base" if layers is None else "delta"
-                    refs.append(
-                        store.put_segment(
-                            self.loop, part.partition, command.iteration, kind, columns,
-                            group=self.groups[name],
-                        )
-                    )  # fmt: skip
-        return refs
+    def _begin_snapshot(self, part: KeyedPartition, command: KeyedCommand) -> None:
+        """Begin to write what a snapshot has of a partition."""
+        if part.snapshot is not None:  # one that the driver has dropped
+            part.snapshot.part(waits=True)
+        tables = {}
+        for name, table in part.tables.items():
+            if table.spec.where == "everywhere" and part.partition:
+                continue
+            table.sync()
+            layers = None if command.whole else part.layers.get(name)
+            layers = layers and layers.add(table.changed, len(table))
+            part.layers[name] = layers or DeltaLayers()
+            tables[name] = table, layers is None
+
+        def write(captures: Mapping[str, TableCapture]) -> list[SegmentRef]:
+            assert self.address is not None
+            refs = []
+            with open_store(self.address, create=False) as store:
+                for name, capture in captures.items():
+                    columns = capture.result()
+                    kind: Literal["base", "delta"] = "base" if capture.whole else "delta"
+                    if capture.whole or len(columns["id"]):
+                        refs.append(
+                            store.put_segment(
+                                self.loop, part.partition, command.iteration, kind, columns,
+                                group=self.groups[name],
+                            )
+                        )  # fmt: skip
+            return refs
+
+        part.snapshot = PartitionSnapshot(tables, write, waits=command.waits)
 
     def _restore(self, part: KeyedPartition, command: KeyedCommand) -> None:
-        """Read a partition's rows of a snapshot, from whatever number of partitions."""
+        """Read a partition's rows of a snapshot that any number of partitions have written."""
         if not command.segments:
             return
         assert self.address is not None
         with open_store(self.address, create=False) as store:
             for name, refs in command.segments:
-                described = described_table(self.program.tables[name])
-                layers = [store.segment(ref, described=described) for ref in refs]
-                part.restore(name, overlay(layers), refs[0].key.partition)
+                source = refs[0].key.partition
+                if part.has_rows_of(name, source, command.partitions):
+                    described = described_table(self.program.tables[name])
+                    layers = [store.segment(ref, described=described) for ref in refs]
+                    part.restore(name, overlay(layers))
 
 
 def described_table(spec: TableSpec) -> dict[str, Described]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import pickle
+import threading
 import uuid
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -14,13 +16,38 @@ from vertexsdk.arrays.raw_columns import decode, encode_bytes
 from vertexsdk.engine.keyed._task import KeyedCommand, KeyedTask
 from vertexsdk.engine.keyed.answers import Failure, decode_answers
 from vertexsdk.engine.keyed.calls import Calls, stored_values
+from vertexsdk.engine.snapshots import SnapshotPart
 from vertexsdk.errors import RunError
 from vertexsdk.program.keyed import KeyedProgram
 from vertexsdk.program.keyed_state import Journal, state_in_memory
 from vertexsdk.state import SegmentRef
 from vertexsdk.state.address import Address
 from vertexsdk.state.manifests import layers_by_partition
-from vertexsdk.transport.transport import Transport
+from vertexsdk.transport.transport import Transport, Workers
+
+
+class _Processors:
+    """The workers of an engine and of its forks, until the last of these is closed.
+
+    Args:
+        workers: that run their tasks.
+    """
+
+    def __init__(self, workers: Workers) -> None:
+        self.workers = workers
+        self._engines, self._lock = 0, threading.Lock()
+
+    def enter(self) -> None:
+        """Count one more engine."""
+        with self._lock:
+            self._engines += 1
+
+    def leave(self) -> None:
+        """Count one engine less."""
+        with self._lock:
+            self._engines -= 1
+            if not self._engines:
+                self.workers.close()
 
 
 class KeyedEngine:
@@ -33,6 +60,7 @@ class KeyedEngine:
         address: of the store of snapshots; None for none.
         loop: to which snapshots belong.
         segments: of the snapshot to begin with; none for an empty state.
+        sources: how many partitions have written that.
 
     Attributes:
         groups: the group of each table's segments.
@@ -50,24 +78,51 @@ class KeyedEngine:
         address: Address | None,
         loop: str,
         segments: Sequence[SegmentRef] = (),
+        sources: int = 1,
     ) -> None:
         self.program, self.partitions = program, partitions
         self.groups = segment_groups(program.tables)
-        self._workers = transport.workers(partitions)
-        self._workers.title = f"stateful class {program.name}"
-        task = KeyedTask(program, partitions, uuid.uuid4().hex, address, loop, self.groups)
+        names = {group: name for name, group in self.groups.items()}
+        layers = [
+            (names[group], refs)
+            for (_, group), refs in layers_by_partition(segments)
+            if group in names
+        ]
+        workers = transport.workers(partitions)
+        workers.title = f"stateful class {program.name}"
+        restore = KeyedCommand("restore", segments=layers, partitions=sources)
+        self._start(_Processors(workers), address, loop, restore)
+
+    def _start(
+        self, processors: _Processors, address: Address | None, loop: str, command: KeyedCommand
+    ) -> None:
+        self._processors, self._address = processors, address
+        self._task = KeyedTask(
+            self.program, self.partitions, uuid.uuid4().hex, address, loop, self.groups
+        )
+        self._closed = False
+        processors.enter()
         try:
-            self._exchange = self._workers.exchange(task)
-            names = {group: name for name, group in self.groups.items()}
-            layers = [
-                (names[group], refs)
-                for (_, group), refs in layers_by_partition(segments)
-                if group in names
-            ]
-            self._exchange.hop(KeyedCommand("restore", segments=layers))
+            self._exchange = processors.workers.exchange(self._task)
+            self._exchange.hop(command)
         except BaseException:
-            self._workers.close()
+            processors.leave()
             raise
+
+    def fork(self, loop: str) -> KeyedEngine:
+        """Return an engine with the same state, to be changed apart from this one.
+
+        Args:
+            loop: to which its snapshots belong.
+
+        Raises:
+            LostError: a processor was lost.
+        """
+        other = copy.copy(self)
+        other._start(
+            self._processors, self._address, loop, KeyedCommand("fork", source=self._task.key)
+        )
+        return other
 
     def run(self, calls: Calls) -> tuple[list[Any], dict[int, Failure]]:
         """Run a block of calls.
@@ -113,25 +168,44 @@ class KeyedEngine:
             rows[k] = dict(zip(spec.fields, (row,) if spec.single else row, strict=True))
         return rows
 
-    def snapshot(self, iteration: int, *, whole: bool) -> list[SegmentRef]:
-        """Have each partition write its rows to the store.
+    def snapshot(self, iteration: int, *, whole: bool, waits: bool) -> list[SnapshotPart] | None:
+        """Have each partition begin to write its rows to the store, as they are now.
 
         Args:
             iteration: of the version they will belong to.
             whole: all rows; else those changed since the last snapshot, where they are few.
+            waits: return when they are written.
+
+        Returns:
+            What each partition has written, None as long as one is not done.
 
         Raises:
-            StateError: they could not be written.
+            LostError: a processor was lost.
         """
-        reports = self._exchange.hop(KeyedCommand("snapshot", iteration=iteration, whole=whole))
-        return [ref for report in reports for ref in pickle.loads(report)]
+        command = KeyedCommand("snapshot", iteration=iteration, whole=whole, waits=waits)
+        return self._parts(command)
+
+    def poll_snapshot(self, *, waits: bool = False) -> list[SnapshotPart] | None:
+        """Return what the last snapshot came to, as `snapshot` does.
+
+        Args:
+            waits: wait until it is written.
+        """
+        return self._parts(KeyedCommand("poll", waits=waits))
+
+    def _parts(self, command: KeyedCommand) -> list[SnapshotPart] | None:
+        parts = [pickle.loads(report) for report in self._exchange.hop(command)]
+        return None if None in parts else parts
 
     def close(self) -> None:
-        """Free the processors; may be called twice."""
+        """Free the processors, unless a fork has them; may be called twice."""
+        if self._closed:
+            return
+        self._closed = True
         with contextlib.suppress(RunError):
             self._exchange.hop(KeyedCommand("end"))
         self._exchange.close()
-        self._workers.close()
+        self._processors.leave()
 
 
 def segment_groups(tables: Collection[str]) -> dict[str, str]:
