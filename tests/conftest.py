@@ -67,6 +67,7 @@ FIRST = (
 # Tests with one of these markers, fixtures or parameters are not part of the gate.
 BEYOND_THE_GATE = {"cluster", "processes", "packaging", "slow", "full"}
 STARTED = {"spark", "redis", "postgres"}
+MORE = 4  # times as many drawn sets of parameters are run from a fresh seed as by the gate
 KILLS = "test_killed_at_random_instants"  # of the suite that is shipped, without markers of ours
 
 
@@ -82,8 +83,13 @@ def in_gate(item: pytest.Item) -> bool:
     return not kills and not marks & BEYOND_THE_GATE and not first_words & STARTED
 
 
-def sampled(items: list[pytest.Item]) -> set[pytest.Item]:
-    """Leave out parameters of tests marked `sample`: the gate runs so many of them, drawn."""
+def sampled(items: list[pytest.Item], base: int, times: int) -> set[pytest.Item]:
+    """Leave out parameters of tests marked `sample`, of which so many are run, drawn.
+
+    Args:
+        base: decides which ones.
+        times: how many times as many as the mark says.
+    """
     by_test: dict[tuple[Path, str], list[pytest.Item]] = {}
     chosen = set()
     for item in items:
@@ -95,18 +101,21 @@ def sampled(items: list[pytest.Item]) -> set[pytest.Item]:
     for (_, name), group in by_test.items():
         mark = group[0].get_closest_marker("sample")
         assert mark is not None
-        chosen.update(random.Random(name).sample(group, min(mark.args[0], len(group))))
+        count = min(times * mark.args[0], len(group))
+        chosen.update(random.Random(f"{base or ''}{name}").sample(group, count))
     return chosen
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With `--gate`, leave out what is not part of it; put the files that take long first."""
+    """Leave out what is not run with `--gate` or a fresh seed; put files that take long first."""
     for item in items:
         waits = any(item.get_closest_marker(name) for name in ("cluster", "processes"))
         if waits and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(300))
-    if config.getoption("gate"):
-        chosen = sampled([item for item in items if in_gate(item)])
+    gate, base = config.getoption("gate"), config.getoption("seed")
+    if gate or base:
+        wanted = [item for item in items if in_gate(item)] if gate else items
+        chosen = sampled(wanted, base, 1 if gate else MORE)
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = [item for item in items if item in chosen]
     order = {HERE / name: k for k, name in enumerate(FIRST)}

@@ -98,7 +98,7 @@ class Case:
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_runs(name: str) -> None:
-    for k in range(draws(4, 30)):
+    for k in range(draws(4, 10)):
         case = Case(random.Random(seed() + k), name)
         case.check(run(name, case.graph(), **case.params, **case.options))
         del case.params["weight"]
@@ -108,7 +108,7 @@ def test_runs(name: str) -> None:
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_main_loops(name: str) -> None:
-    for k in range(draws(1, 12)):
+    for k in range(draws(1, 4)):
         case = Case(random.Random(seed() + k), name)
         rng, how, values = case.rng, case.options, [0.5, 1.0, 2.0, 5.0]
         if name in ("hits", "eigenvector"):
