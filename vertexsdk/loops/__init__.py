@@ -26,6 +26,7 @@ __all__ = [
     "run",
     "signals",
     "snapshot_policy",
+    "snapshot_thread",
     "streams",
     "upgrade",
     "windows",

@@ -12,21 +12,19 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.arrow_table import Column
 from vertexsdk.arrays.jit import njit
-from vertexsdk.engine.keyed.calls import join_values
+from vertexsdk.engine.keyed.calls import Values, join_values
 from vertexsdk.engine.snapshots import SnapshotPart
 from vertexsdk.errors import first_line
+from vertexsdk.program.keyed import TableSpec
 from vertexsdk.state import SegmentRef
 from vertexsdk.state.reading import NAME_COLUMNS, TOMBSTONE
-
-if TYPE_CHECKING:
-    from vertexsdk.engine.keyed._table import KeyedTable
 
 # The flags of a row.
 PRESENT, DIRTY, STORED, MARKED = np.uint8(1), np.uint8(2), np.uint8(4), np.uint8(8)
@@ -53,6 +51,30 @@ def _mark(flags: Any, whole: bool) -> int:
     return count
 
 
+class CapturedTable(Protocol):
+    """What a capture needs of a `KeyedTable`."""
+
+    spec: TableSpec
+    flags: NDArray[np.uint8]
+    columns: dict[str, NDArray[Any]]
+
+    @property
+    def size(self) -> int:
+        """How many rows there are, with those that are not present."""
+
+    def keys(self, rows: NDArray[np.int64]) -> Values:
+        """Return the keys of rows."""
+
+    def row_ids(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the ids of rows."""
+
+    def capture(self, *, whole: bool) -> TableCapture:
+        """Begin to copy the rows to store in a snapshot."""
+
+    def copy_slice(self) -> bool:
+        """Copy some more of them; return whether there may be more."""
+
+
 class TableCapture:
     """The rows of a table at an instant.
 
@@ -61,7 +83,7 @@ class TableCapture:
         whole: all rows; else those changed since the capture before.
     """
 
-    def __init__(self, table: KeyedTable, *, whole: bool) -> None:
+    def __init__(self, table: CapturedTable, *, whole: bool) -> None:
         self.whole = whole
         self._table = table
         self._next, self._end = 0, table.size
@@ -124,7 +146,7 @@ class PartitionSnapshot:
 
     def __init__(
         self,
-        tables: Mapping[str, tuple[KeyedTable, bool]],
+        tables: Mapping[str, tuple[CapturedTable, bool]],
         write: Callable[[Mapping[str, TableCapture]], list[SegmentRef]],
         *,
         waits: bool,
