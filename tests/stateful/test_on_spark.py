@@ -23,11 +23,22 @@ def test_answers_on_processors_are_those_of_a_plain_object(
 ) -> None:
     chance = random.Random(seed())
     url = f"lmdb://{tmp_path}/store"
-    with StatefulLoop(cls, backend=url, partitions=partitions, spark=spark) as flow:
+    options: dict[str, Any] = {"backend": url, "spark": spark, "snapshot_every": 40}
+    with StatefulLoop(cls, partitions=partitions, **options) as flow:
         history = History(cls, flow, chance)
-        for _ in range(20):
+        for _ in range(15):
+            history.step()
+        flow.rescale(3 - partitions)
+        history.check()
+        fork = history.fork()
+        for _ in range(5):
             history.step()
         history.check()
+        assert flow.progress()["snapshots"] > 1
+        fork.check()
+    with fork.flow:  # whose processors are those of the loop
+        fork.step()
+        fork.check()
     history.flow = StatefulLoop.resume(cls, backend=url, partitions=3 - partitions, spark=spark)
     with history.flow:
         history.check()
