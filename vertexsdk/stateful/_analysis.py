@@ -24,9 +24,10 @@ from vertexsdk.program.keyed import (
 )
 from vertexsdk.program.keyed_state import on_all
 from vertexsdk.program.syntax import Method, function_tree
-from vertexsdk.stateful._accesses import parents_of
 from vertexsdk.stateful._cuts import GIVEN, Cut, Cutting
+from vertexsdk.stateful._expressions import parents_of
 from vertexsdk.stateful._lowering import Lowering
+from vertexsdk.stateful._names import Variables
 from vertexsdk.stateful._order import ordered
 from vertexsdk.stateful._replays import differing_calls, locals_of, mutated_outside, value_of
 from vertexsdk.stateful.elements import StateElement
@@ -185,9 +186,8 @@ class _Analysis:
             p.name: None if p.annotation is p.empty else kind_of(p.annotation) or ""
             for p in without_self(self._function).parameters.values()
         }
-        lowering = Lowering(
-            self._elements, self._method.self_name, self._is_on_all, self._refuse, set(names), kinds
-        )
+        variables = Variables(self._method.self_name, kinds, set(names), self._refuse)
+        lowering = Lowering(self._elements, variables, self._is_on_all, self._refuse)
         steps = lowering.steps(self._tree.body)
         cutting = Cutting(
             self._elements, self._method.arguments[1:], self._method.self_name, self._function,

@@ -16,19 +16,9 @@ from typing import Any
 
 from vertexsdk.program.keyed import ABSENT, Each, Onward, answered
 from vertexsdk.program.keyed_state import Partial
-from vertexsdk.stateful._lowering import (
-    Everywhere,
-    Guards,
-    Loop,
-    Lowering,
-    Site,
-    Step,
-    loads,
-    name,
-    stores,
-    test,
-    under,
-)
+from vertexsdk.stateful._lowering import Lowering
+from vertexsdk.stateful._names import loads, name, stores
+from vertexsdk.stateful._steps import Everywhere, Guards, Loop, Site, Step, test, under
 from vertexsdk.stateful.elements import Broadcast, Map, StateElement
 
 Compile = Callable[[str, Sequence[str], Sequence[ast.stmt]], FunctionType]
