@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
+from vertexsdk.program.keyed_state import StateElement
 from vertexsdk.stateful._expressions import (
     CONSUMERS,
     DEFERRED,
@@ -25,11 +26,13 @@ from vertexsdk.stateful._expressions import (
 )
 from vertexsdk.stateful._names import MUTATORS, Refuse, Variables, loads, names_in, stores
 from vertexsdk.stateful._steps import Site
-from vertexsdk.stateful.elements import Array, Broadcast, Map, Matrix, StateElement, Value
+from vertexsdk.stateful.placement import Placement
 
-_READS, _WRITES = {"get"}, {"pop", "setdefault"}
-_ALL_READS = {"column", "get", "items", "keys", "multiply", "row", "values"}
-_ALL_WRITES = {"clear", "pop", "setdefault"}
+_BRACKETS = {ast.Load: "__getitem__", ast.Store: "__setitem__", ast.Del: "__delitem__"}
+_SHOWN = {
+    "__getitem__": "[]", "__setitem__": "[]", "__delitem__": "del", "__contains__": "in",
+    "__iter__": "for", "__len__": "len()",
+}  # fmt: skip
 
 
 class Access(NamedTuple):
@@ -57,119 +60,63 @@ class Access(NamedTuple):
     late: frozenset[str] = frozenset()
 
 
-class NotByKey(Exception):
-    """A use of a state element that is not one of its key's row; says how to use it."""
+class _Use(NamedTuple):
+    """How a state element is used.
 
-
-def access(node: ast.Attribute, declared: StateElement, parents: Parents) -> Access:
-    """Return what a use of a state element is.
-
-    Args:
-        node: `self.x`.
-        declared: the state element of that name.
-        parents: of the nodes around it.
-
-    Raises:
-        NotByKey: it is not a use of the row of one key.
+    Attributes:
+        method: what is called, or the property; "" for nothing that an element may have.
+        argument: the first one; None for none.
+        whole: the expression.
     """
-    element = declared.element
-    if declared.where == "key":
-        found = _by_key(node, element, parents)
-    else:
-        found = _anywhere(node, element, parents)
-        if isinstance(declared, Broadcast) or found.key is not None:
-            found = found._replace(key=None)
-    outer = parents.get(found.whole)
-    if found.row:  # of which fields may be set later
-        reads = isinstance(outer, ast.Attribute) and isinstance(outer.ctx, ast.Load)
-        reads = reads and outer.attr in element.fields  # type: ignore[union-attr]
-        found = found._replace(writes=found.writes or not reads)
-        if isinstance(outer, ast.Attribute):
-            found = found._replace(whole=outer)
-    return found
+
+    method: str
+    argument: ast.expr | None
+    whole: ast.AST
 
 
-def _by_key(node: ast.Attribute, element: Any, parents: Parents) -> Access:
+def _use(node: ast.Attribute, parents: Parents) -> _Use:
+    """Return how `self.x` is used."""
     parent = parents[node]
-    call = parents.get(parent)
-    called = (
-        isinstance(parent, ast.Attribute) and isinstance(call, ast.Call) and call.func is parent
-    )
-    row = isinstance(element, Map) and not element.single
-
-    def found(key: ast.expr | None, writes: bool, whole: ast.AST, row: bool = False) -> Access:
-        return Access(node, node.attr, key, writes, row, whole)
-
-    if isinstance(element, Value):
-        if isinstance(parent, ast.Attribute) and parent.attr == "value":
-            writes = not isinstance(parent.ctx, ast.Load)
-            return found(ast.copy_location(ast.Constant(0), node), writes, parent)
-        raise NotByKey(f"self.{node.attr}.value")
-    within: ast.expr | None = None
     if isinstance(parent, ast.Subscript) and parent.value is node:
-        within, writes, whole = parent.slice, not isinstance(parent.ctx, ast.Load), parent
-        if isinstance(element, Matrix):
-            within = _major(element, within)
-        if within is not None:
-            return found(within, writes, whole, row)
+        return _Use(_BRACKETS[type(parent.ctx)], parent.slice, parent)
     if isinstance(parent, ast.Compare) and parent.comparators == [node]:
-        if isinstance(parent.ops[0], ast.In | ast.NotIn) and not isinstance(element, Array):
-            within = parent.left
-            if isinstance(element, Matrix):
-                within = _major(element, within)
-            if within is not None:
-                return found(within, False, parent)
-    if called and isinstance(parent, ast.Attribute) and isinstance(call, ast.Call) and call.args:
-        if isinstance(element, Matrix):
-            across = "row" if element.by_column else "column"
-            if parent.attr == across:
-                raise NotByKey("by row and by column")
-            if parent.attr in ("row", "column", "clear"):
-                return found(call.args[0], parent.attr == "clear", call)
-        elif isinstance(element, Map) and parent.attr in _READS | _WRITES:
-            return found(call.args[0], parent.attr in _WRITES, call, row)
-    name = node.attr
-    if isinstance(element, Matrix):
-        way = "column" if element.by_column else "row"
-        raise NotByKey(f"self.{name}[row, column], {way}, clear, in, del")
-    if isinstance(element, Array):
-        raise NotByKey(f"self.{name}[place]")
-    raise NotByKey(f"self.{name}[key], get, pop, setdefault, in, del")
-
-
-def _major(element: Matrix, within: ast.expr) -> ast.expr | None:
-    if isinstance(within, ast.Tuple) and len(within.elts) == 2:
-        return within.elts[1 if element.by_column else 0]
-    return None
-
-
-def _anywhere(node: ast.Attribute, element: Any, parents: Parents) -> Access:
-    """A use of a state element of which all rows are on the partition."""
-    parent = parents[node]
-    call = parents.get(parent)
-    row = isinstance(element, Map) and not element.single
-    writes, whole, returns_row = False, parent, False
-    if isinstance(parent, ast.Subscript) and parent.value is node:
-        writes, returns_row = not isinstance(parent.ctx, ast.Load), row
-    elif isinstance(parent, ast.Attribute) and isinstance(element, Value):
-        writes = not isinstance(parent.ctx, ast.Load)
-    elif isinstance(parent, ast.Attribute) and isinstance(call, ast.Call) and call.func is parent:
-        if parent.attr not in _ALL_READS | _ALL_WRITES:
-            raise NotByKey(f"self.{node.attr}[...], {', '.join(sorted(_ALL_READS | _ALL_WRITES))}")
-        writes, whole = parent.attr in _ALL_WRITES, call
-        returns_row = row and parent.attr in {"get", "setdefault"}
-    elif not (
-        isinstance(parent, ast.Compare | ast.For | ast.comprehension)
-        or (
-            isinstance(parent, ast.Call)
-            and isinstance(parent.func, ast.Name)
-            and parent.func.id in CONSUMERS
-        )
-    ):
-        raise NotByKey(f"self.{node.attr}[...], {', '.join(sorted(_ALL_READS | _ALL_WRITES))}")
+        contains = isinstance(parent.ops[0], ast.In | ast.NotIn)
+        return _Use("__contains__" if contains else "", parent.left, parent)
     if isinstance(parent, ast.For | ast.comprehension):
-        whole = node
-    return Access(node, node.attr, None, writes, returns_row, whole)
+        return _Use("__iter__", None, node)
+    if isinstance(parent, ast.Attribute):
+        call = parents.get(parent)
+        if isinstance(call, ast.Call) and call.func is parent:
+            return _Use(parent.attr, call.args[0] if call.args else None, call)
+        return _Use(parent.attr, None, parent)
+    if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name):
+        of = parent.func.id
+        return _Use("__len__" if of == "len" else "__iter__" * (of in CONSUMERS), None, parent)
+    return _Use("", None, parent)
+
+
+def _key_of(
+    element: StateElement, node: ast.Attribute, method: str, argument: ast.expr | None
+) -> ast.expr | None:
+    """Return the key of a use of a state element; None where it has none."""
+    if not element.keyed:
+        return ast.copy_location(ast.Constant(0), node)
+    if method in (*_BRACKETS.values(), "__contains__") and len(element.brackets) > 1:
+        parts = argument.elts if isinstance(argument, ast.Tuple) else []
+        argument = None
+        if len(parts) == len(element.brackets):
+            argument = parts[element.brackets.index("key")]
+    without = method in element.without_key or isinstance(argument, ast.Starred | ast.Slice)
+    return None if without else argument
+
+
+def _ways(name: str, element: StateElement, *, by_key: bool) -> str:
+    """Return how a state element can be used, as text."""
+    ways = dict.fromkeys(
+        _SHOWN.get(method, f".{method}") for method in (*element.reads, *element.writes)
+        if not (by_key and method in element.without_key)
+    )  # fmt: skip
+    return ", ".join(ways).replace("[]", f"self.{name}[{', '.join(element.brackets)}]")
 
 
 class Accesses:
@@ -185,7 +132,7 @@ class Accesses:
     """
 
     def __init__(
-        self, elements: dict[str, StateElement], variables: Variables,
+        self, elements: dict[str, Placement], variables: Variables,
         is_on_all: Callable[[ast.expr], bool], refuse: Refuse, known: Callable[[], Site | None],
     ) -> None:  # fmt: skip
         self._elements, self._variables, self._known = elements, variables, known
@@ -242,21 +189,41 @@ class Accesses:
         return kind in (None, self._elements[one.table].spec.key)
 
     def _access(self, node: ast.Attribute, parents: Parents) -> Access:
+        """Return the access that a use of a state element is."""
         declared = self._elements[node.attr]
+        element, by_key = declared.element, declared.where == "key"
         if node not in parents or not isinstance(node.ctx, ast.Load):
             self._refuse(node, f"self.{node.attr} is a state element: it cannot be set, or be "
                          "passed on")  # fmt: skip
-        try:
-            return access(node, declared, parents)
-        except NotByKey as error:
-            if isinstance(declared.element, Matrix) and "and" in str(error):
-                self._refuse(node, f"{node.attr} would be accessed by row and by column: keep the "
-                             "same cells in a second Matrix, with by='column'")  # fmt: skip
-            how = "by its key alone" if declared.where == "key" else "in these ways alone"
-            rest = (
-                f"; all rows: on_all(self.{node.attr}).items()" if declared.where == "key" else ""
-            )
-            self._refuse(node, f"self.{node.attr} is accessed {how}: {error}{rest}")
+        method, argument, whole = _use(node, parents)
+        of_property = isinstance(whole, ast.Attribute)
+        if of_property and callable(getattr(element.state.view or element.state, method, None)):
+            method = ""  # is not called
+        is_read = of_property and isinstance(whole.ctx, ast.Load)  # type: ignore[attr-defined]
+        writes = method in element.writes and not is_read
+        key = _key_of(element, node, method, argument) if by_key else None
+        known = writes or (method in element.reads and (is_read or not of_property))
+        if not known or (by_key and key is None):
+            self._refuse_use(node, declared, method)
+        row = method in element.row_methods
+        if row:  # of which fields may be set later
+            outer = parents.get(whole)
+            reads = isinstance(outer, ast.Attribute) and isinstance(outer.ctx, ast.Load)
+            writes = writes or not (reads and outer.attr in element.fields)  # type: ignore[union-attr]
+            whole = outer if isinstance(outer, ast.Attribute) else whole
+        return Access(node, node.attr, key, writes, row, whole)
+
+    def _refuse_use(self, node: ast.Attribute, declared: Placement, method: str) -> NoReturn:
+        element, by_key = declared.element, declared.where == "key" and declared.element.keyed
+        if method in element.instead:
+            self._refuse(node, f"self.{node.attr}.{method}: {element.instead[method]}")
+        unknown = method and method not in (*element.reads, *element.writes, *_BRACKETS.values())
+        begins = f"{type(element).__name__} does not declare {method}: " if unknown else ""
+        how = "by its key alone" if by_key else "in these ways alone"
+        all_rows = [m for m in element.without_key if m not in element.instead and m[0] != "_"]
+        rest = f"; all rows: on_all(self.{node.attr}).{all_rows[0]}()" if all_rows * by_key else ""
+        self._refuse(node, f"{begins}self.{node.attr} is accessed {how}: "
+                     f"{_ways(node.attr, element, by_key=by_key)}{rest}")  # fmt: skip
 
     def _site(self, one: Access) -> Site:
         if one.key is None:
@@ -327,24 +294,34 @@ class Accesses:
             if not (isinstance(given, ast.Attribute) and self._is_element(given)):
                 self._refuse(node, "on_all takes a state element, as on_all(self.x)")
             outer = parents.get(node)
+            method = getattr(outer, "attr", "__getitem__")
             if isinstance(outer, ast.Attribute) and isinstance(
                 call := parents.get(outer), ast.Call
             ) and call.func is outer:  # fmt: skip
-                self._check_everywhere(call, outer.attr)
+                self._check_everywhere(call)
                 outer = call
             if not isinstance(outer, ast.Call | ast.Attribute | ast.Subscript) or not isinstance(
                 getattr(outer, "ctx", ast.Load()), ast.Load
             ):
                 self._refuse(node, "on_all(self.x) is part of one expression that reads, as "
                              "on_all(self.x).items()")  # fmt: skip
+            self._check_reads(outer, given.attr, method)
             chains.append(outer)
         return chains
 
-    def _check_everywhere(self, call: ast.Call, method: str) -> None:
-        """Refuse an expression on all partitions that changes something."""
-        if method in MUTATORS:
-            self._refuse(call, f"{method} on all partitions changes the state element: give it a "
+    def _check_reads(self, node: ast.AST, name: str, method: str) -> None:
+        """Refuse a method on all partitions that is not one that reads."""
+        element = self._elements[name].element
+        if method in element.reads:
+            return
+        if method in element.writes:
+            self._refuse(node, f"{method} on all partitions changes the state element: give it a "
                          "Broadcast, or change the one of the call's partition")  # fmt: skip
+        self._refuse(node, f"{type(element).__name__} does not declare {method} among what reads: "
+                     f"{', '.join(m for m in element.reads if m[0] != '_')}")  # fmt: skip
+
+    def _check_everywhere(self, call: ast.Call) -> None:
+        """Refuse an expression on all partitions that changes something."""
         for node in ast.walk(call):
             own = node is call.func
             if isinstance(node, ast.Attribute) and node.attr in MUTATORS and not own:

@@ -30,7 +30,7 @@ from vertexsdk.stateful._lowering import Lowering
 from vertexsdk.stateful._names import Variables
 from vertexsdk.stateful._order import ordered
 from vertexsdk.stateful._replays import differing_calls, locals_of, mutated_outside, value_of
-from vertexsdk.stateful.elements import StateElement
+from vertexsdk.stateful.placement import Placement
 from vertexsdk.stateful.stateful import Stateful, kind_of, without_self
 
 # Names of `StatefulLoop`, those of later versions too: as methods they could not be called.
@@ -56,13 +56,13 @@ def program_of(cls: type) -> KeyedProgram:
 
 
 def _analysed(cls: type) -> KeyedProgram:
-    elements: dict[str, StateElement] = {}
+    elements: dict[str, Placement] = {}
     functions: dict[str, FunctionType] = {}
     for base in reversed(cls.__mro__[: cls.__mro__.index(Stateful)]):
         for name, member in vars(base).items():
             elements.pop(name, None)
             functions.pop(name, None)
-            if isinstance(member, StateElement):
+            if isinstance(member, Placement):
                 elements[name] = member
             elif isinstance(member, FunctionType):
                 functions[name] = inspect.unwrap(member)
@@ -135,7 +135,7 @@ class _Analysis:
     """
 
     def __init__(
-        self, cls: type, name: str, function: FunctionType, elements: dict[str, StateElement]
+        self, cls: type, name: str, function: FunctionType, elements: dict[str, Placement]
     ) -> None:
         self._cls, self._name, self._function, self._elements = cls, name, function, elements
         self._file, self._line = function.__code__.co_filename, function.__code__.co_firstlineno

@@ -41,7 +41,7 @@ from vertexsdk.stateful._names import (
 )
 from vertexsdk.stateful._row_variables import RowVariables
 from vertexsdk.stateful._steps import Everywhere, Guards, Loop, Site, Step, under
-from vertexsdk.stateful.elements import StateElement
+from vertexsdk.stateful.placement import Placement
 
 
 class Lowering:
@@ -55,7 +55,7 @@ class Lowering:
     """
 
     def __init__(
-        self, elements: dict[str, StateElement], variables: Variables,
+        self, elements: dict[str, Placement], variables: Variables,
         is_on_all: Callable[[ast.expr], bool], refuse: Refuse,
     ) -> None:  # fmt: skip
         self._elements, self._variables, self._refuse = elements, variables, refuse

@@ -320,7 +320,7 @@ class StatefulLoop:
         self._streams: list[Stream] = []
         self._service: RequestService | None = None
         if spark is not None:
-            ship_by_value([cls])
+            ship_by_value(self.program.classes)
         with ExitStack() as undo:
             self._store = open_loop_store(
                 undo, address_or_default(backend), self._transport, create=not resume

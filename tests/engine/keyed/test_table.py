@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.support.seeds import seed
+from vertexsdk import Map
 from vertexsdk.arrays.packed_strings import pack_strings
 from vertexsdk.engine.keyed._table import KeyedTable
-from vertexsdk.program.keyed import ABSENT, TableSpec
+from vertexsdk.program.keyed import ABSENT, KINDS, TableSpec
 from vertexsdk.state.reading import TOMBSTONE, overlay
 
-FIELDS = {
-    "one": ({"value": "float"}, True),
-    "several": ({"count": "int", "last": "float", "seen": "bool", "text": "str"}, False),
-    "text": ({"value": "str"}, True),
+FIELDS: dict[str, Callable[[type], Map]] = {
+    "one": lambda key: Map(key, float),
+    "several": lambda key: Map(key, count=int, last=float, seen=bool, text=str),
+    "text": lambda key: Map(key, str),
 }
 KEYS: dict[str, list[Any]] = {
     "int": [*range(40), -1, (1 << 63) - 1, -(1 << 63)],
@@ -49,7 +51,7 @@ def content(table: KeyedTable) -> dict[Any, Any]:
 @pytest.mark.parametrize("key", KEYS)
 def test_a_table_is_a_dict_that_snapshots_bring_back(key: str, fields: str) -> None:
     chance = random.Random(seed())
-    spec = TableSpec("table", key, *FIELDS[fields])
+    spec = TableSpec("table", FIELDS[fields](KINDS[key]))
     table, expected = KeyedTable(spec), dict[Any, Any]()
     layers: list[dict[str, Any]] = []
     for step in range(60):
@@ -84,7 +86,7 @@ def test_a_table_is_a_dict_that_snapshots_bring_back(key: str, fields: str) -> N
 
 
 def test_rows_that_were_looked_for_do_not_make_a_table_grow() -> None:
-    table = KeyedTable(TableSpec("table", "int", {"value": "int"}, single=True))
+    table = KeyedTable(TableSpec("table", Map(int, int)))
     for k in range(300):
         keys = np.arange(40 * k, 40 * k + 40)
         rows, _ = table.find(keys, np.ones(40, np.bool_))
@@ -97,7 +99,7 @@ def test_rows_that_were_looked_for_do_not_make_a_table_grow() -> None:
 
 def test_ids_of_strings_differ_across_partitions() -> None:
     names = [str(k) for k in range(2000)]
-    spec = TableSpec("table", "str", {"value": "int"}, single=True)
+    spec = TableSpec("table", Map(str, int))
     ids: set[int] = set()
     from vertexsdk.arrays.id_hash import owner_of_groups
     from vertexsdk.state.reading import name_groups
