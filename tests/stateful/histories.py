@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tests.stateful import forty_programs
+from tests.stateful import forty_programs, own_elements
 from tests.stateful.programs import Divided, KeyValue, Names, Visits, WordCount
 from vertexsdk import CallError, InputError, Stateful, StatefulLoop
 from vertexsdk.program.keyed import TableSpec
@@ -71,7 +71,7 @@ CALLS: dict[type[Stateful], dict[str, Draw]] = {
         "total": lambda c: (),
     },
 }
-DRAWN = {**CALLS, **forty_programs.CALLS}
+DRAWN = {**CALLS, **forty_programs.CALLS, **own_elements.CALLS}
 KEYS: dict[str, list[Any]] = {  # that any of the calls may have
     "int": [*INTS, *range(-1, 30), *(k // 2 for k in INTS)],
     "str": [*USERS, *forty_programs.STRINGS],
