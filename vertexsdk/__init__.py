@@ -79,8 +79,10 @@ __all__ = [
     "Program",
     "ProgramError",
     "Result",
+    "RowsState",
     "RunError",
     "SparseVector",
+    "StateElement",
     "StateError",
     "StateInputError",
     "Stateful",
@@ -111,7 +113,7 @@ __version__ = "0.1.0"
 _LATER = {
     "Array": "vertexsdk.stateful.elements",
     "BranchLoop": "vertexsdk.loops.branch_loop",
-    "Broadcast": "vertexsdk.stateful.elements",
+    "Broadcast": "vertexsdk.stateful.placement",
     "Budget": "vertexsdk.engine.engine",
     "Changes": "vertexsdk.graph.changes.changes",
     "Deltas": "vertexsdk.graph.changes.deltas",
@@ -121,10 +123,12 @@ _LATER = {
     "MainLoops": "vertexsdk.loops.main_loops",
     "Map": "vertexsdk.stateful.elements",
     "Matrix": "vertexsdk.stateful.elements",
-    "Partitioned": "vertexsdk.stateful.elements",
-    "PerPartition": "vertexsdk.stateful.elements",
+    "Partitioned": "vertexsdk.stateful.placement",
+    "PerPartition": "vertexsdk.stateful.placement",
     "Result": "vertexsdk.loops.result",
+    "RowsState": "vertexsdk.program.keyed_state",
     "SparseVector": "vertexsdk.program.keyed_state",
+    "StateElement": "vertexsdk.program.keyed_state",
     "Stateful": "vertexsdk.stateful.stateful",
     "StatefulClient": "vertexsdk.stateful.stateful_client",
     "StatefulLoop": "vertexsdk.stateful.stateful_loop",
@@ -151,16 +155,15 @@ if TYPE_CHECKING:
     from vertexsdk.loops.result import Result, read
     from vertexsdk.loops.run import run
     from vertexsdk.loops.signals import exit_on_sigterm
-    from vertexsdk.program.keyed_state import SparseVector, gather_all, on_all
-    from vertexsdk.stateful.elements import (
-        Array,
-        Broadcast,
-        Map,
-        Matrix,
-        Partitioned,
-        PerPartition,
-        Value,
+    from vertexsdk.program.keyed_state import (
+        RowsState,
+        SparseVector,
+        StateElement,
+        gather_all,
+        on_all,
     )
+    from vertexsdk.stateful.elements import Array, Map, Matrix, Value
+    from vertexsdk.stateful.placement import Broadcast, Partitioned, PerPartition
     from vertexsdk.stateful.stateful import Stateful
     from vertexsdk.stateful.stateful_client import StatefulClient
     from vertexsdk.stateful.stateful_loop import StatefulLoop

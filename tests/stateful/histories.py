@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tests.stateful import forty_programs
+from tests.stateful import forty_programs, own_elements
 from tests.stateful.programs import Divided, KeyValue, Names, Visits, WordCount
 from vertexsdk import CallError, InputError, Stateful, StatefulLoop
 from vertexsdk.program.keyed import TableSpec
-from vertexsdk.stateful.elements import StateElement
+from vertexsdk.program.keyed_state import RowsState
+from vertexsdk.stateful.placement import Placement
 
 USERS = ["", "a", "b", "ä", "\0", "\ud800", *map(str, range(8))]
 INTS = [*range(8), -1, (1 << 63) - 1, -(1 << 63)]
@@ -71,7 +72,7 @@ CALLS: dict[type[Stateful], dict[str, Draw]] = {
         "total": lambda c: (),
     },
 }
-DRAWN = {**CALLS, **forty_programs.CALLS}
+DRAWN = {**CALLS, **forty_programs.CALLS, **own_elements.CALLS}
 KEYS: dict[str, list[Any]] = {  # that any of the calls may have
     "int": [*INTS, *range(-1, 30), *(k // 2 for k in INTS)],
     "str": [*USERS, *forty_programs.STRINGS],
@@ -96,21 +97,16 @@ def same(answer: Any, expected: Any, name: str) -> bool:
 
 def elements_of(cls: type[Stateful]) -> dict[str, TableSpec]:
     """The state elements of a class."""
-    return {
-        name: value.spec for name, value in vars(cls).items() if isinstance(value, StateElement)
-    }
+    return {name: value.spec for name, value in vars(cls).items() if isinstance(value, Placement)}
 
 
 def state_of(target: Stateful) -> dict[str, dict[Any, dict[str, Any]]]:
     """All rows of a plain object's state elements, as lookups show them."""
     state = {}
-    for name, spec in elements_of(type(target)).items():
+    for name in elements_of(type(target)):
         element = getattr(target, name)
-        rows = (element.rows if spec.form == "value" else element).rows
-        state[name] = {
-            key: dict(zip(spec.fields, (row,) if spec.single else row, strict=True))
-            for key, row in rows.items()
-        }
+        rows = element if isinstance(element, RowsState) else element.rows  # of a Value
+        state[name] = {key: rows.describe(key) for key in rows.rows}
     return state
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -20,9 +20,6 @@ from vertexsdk.errors import InputError, excerpt
 Function: TypeAlias = Callable[..., Any]
 KINDS: Final[dict[str, type]] = {"int": int, "float": float, "bool": bool, "str": str}
 DEFAULTS: Final[dict[str, Any]] = {"int": 0, "float": 0.0, "bool": False, "str": ""}
-VALUE = "value"  # the stored column of a map with one value for each key
-CELLS = "cells"  # that of a matrix: a row as JSON, [[column, value], ...]
-FORMS = ("map", "value", "array", "matrix")
 _LIMIT = 1 << 63
 
 
@@ -117,37 +114,46 @@ class TableSpec:
 
     Attributes:
         name: of the state element.
-        key: the type of its keys: "int" or "str".
-        fields: the type of each field, of `KINDS`, by name.
-        single: a key has one value, the field `value`, and no named fields.
+        element: its `StateElement`: the types of keys and fields.
         where: "key", rows are where their keys belong; "partition", every partition has rows of
             its own; "everywhere", all partitions have the same rows.
-        form: what the rows are to a method: of `FORMS`.
-        size: of an array, whose keys are 0, 1, ... size - 1.
-        minor: of a matrix, the type of the keys of its cells within a row.
-        by_column: the rows of a matrix are its columns.
         combine: returns one value for two of a key, where partitions become fewer.
 
     Example:
-        >>> TableSpec("counts", "str", {"value": "int"}, single=True).default
+        >>> from vertexsdk import Map
+        >>> TableSpec("counts", Map(str, int)).default
         0
     """
 
     name: str
-    key: str
-    fields: Mapping[str, str] = field(hash=False)
-    single: bool
+    element: Any
     where: str = "key"
-    form: str = "map"
-    size: int | None = None
-    minor: str = "int"
-    by_column: bool = False
     combine: Function = operator.add
 
     @property
+    def key(self) -> str:
+        """The type of its keys: "int" or "str"."""
+        return self.element.key  # type: ignore[no-any-return]
+
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """The type of each field, of `KINDS`, by name."""
+        return self.element.fields  # type: ignore[no-any-return]
+
+    @property
+    def single(self) -> bool:
+        """Whether a row is stored as the value of its only field, not as a tuple."""
+        return self.element.single  # type: ignore[no-any-return]
+
+    @property
+    def size(self) -> int | None:
+        """How many keys there are, 0, 1, ... size - 1; None for any."""
+        return self.element.number_of_keys  # type: ignore[no-any-return]
+
+    @cached_property
     def indexed(self) -> bool:
         """Whether its rows are found by kernels, and a method sees the row of its key alone."""
-        return self.where == "key" and self.form != "matrix"
+        return self.where == "key" and "indexed" in vars(self.element.state)
 
     @cached_property
     def convert_key(self) -> Callable[[Any], Any]:
@@ -445,6 +451,12 @@ class KeyedProgram:
     cls: type
     tables: Mapping[str, TableSpec]
     methods: Mapping[str, KeyedMethod]
+
+    @property
+    def classes(self) -> list[type]:
+        """The class and those of its state elements."""
+        elements = [table.element for table in self.tables.values()]
+        return [self.cls, *(c for element in elements for c in (type(element), element.state))]
 
     def schema(self) -> dict[str, dict[str, Any]]:
         """Return the types of all fields, as a version stores them."""

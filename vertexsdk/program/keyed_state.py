@@ -1,24 +1,19 @@
-"""State elements in memory, as dicts: those of a plain object, and on a processor all but the maps
-that are divided by key.
+"""The contract of state elements: what one declares, and its rows in memory.
 
-A `Journal` has what was changed, so that a call that raises is taken back.
+Rows in memory are dicts: those of a plain object, and on a processor all but those of maps that are
+divided by key. A `Journal` has what was changed, so that a call that raises is taken back.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
 
-from vertexsdk.errors import InputError, excerpt
-from vertexsdk.program.keyed import (
-    ABSENT,
-    CONVERTERS,
-    MapAccess,
-    TableSpec,
-    answered,
-    to_float,
-)
+from vertexsdk.errors import InputError, ProgramError, excerpt
+from vertexsdk.program.keyed import ABSENT, KINDS, TableSpec, answered, to_float
+
+_TAKEN = {"id", "kind", "name", "class"}  # columns of the store
 
 
 class Journal:
@@ -136,267 +131,260 @@ class SparseVector:
 
 
 class RowsState:
-    """Rows by key: the base of the state elements in memory.
+    """The rows of a state element in memory, by key: the base of what methods see.
+
+    A row is any value that is replaced, and not changed, when a call sets it. What a method
+    returns does not change later.
 
     Args:
-        spec: the types of keys and values.
+        spec: the types of keys and fields.
         journal: takes what is changed.
 
     Attributes:
+        element: the `StateElement`, with what it was given.
+        rows: by key; `put` and `remove` change them.
         changed: keys whose rows have changed since they were last stored.
+
+    Example:
+        >>> from vertexsdk import StateElement
+        >>> class LastState(RowsState):
+        ...     def see(self, key, number):
+        ...         self.put(key, max(self.row_of(key, 0), number))
+        >>> class Last(StateElement):
+        ...     state, writes = LastState, ("see",)
+        >>> last = LastState(TableSpec("last", Last(str, number=int)), Journal())
+        >>> last.see("a", 5)
+        >>> last.see("a", 3)
+        >>> last.row_of("a"), last.stored("b")
+        (5, <absent>)
     """
 
+    view: ClassVar[type | None] = None  # the class of what methods see, where that is another one
+
     def __init__(self, spec: TableSpec, journal: Journal) -> None:
-        self.spec, self.journal = spec, journal
+        self.spec, self.journal, self.element = spec, journal, spec.element
         self.rows: dict[Any, Any] = {}
         self.changed: set[Any] = set()
 
+    def row_of(self, key: Any, default: Any = None) -> Any:
+        """Return the row of a key, a default where it has none.
+
+        Raises:
+            InputError: a key of another type.
+        """
+        return self.rows.get(self.spec.convert_key(key), default)
+
+    def put(self, key: Any, row: Any) -> None:
+        """Set the row of a key.
+
+        Raises:
+            InputError: a key of another type.
+        """
+        key = self.spec.convert_key(key)
+        self.note(self.rows, key, key)
+        self.rows[key] = row
+
+    def remove(self, key: Any) -> None:
+        """Remove the row of a key, if it has one.
+
+        Raises:
+            InputError: a key of another type.
+        """
+        key = self.spec.convert_key(key)
+        self.note(self.rows, key, key)
+        self.rows.pop(key, None)
+
     def note(self, rows: dict[Any, Any], key: Any, row: Any) -> None:
-        """Remember a value before it is changed, and which row has it."""
+        """Remember a value before it is changed, and which row has it.
+
+        Args:
+            rows: the dict that is changed: `rows`, or one that a row consists of.
+            key: in that dict.
+            row: the key of the row.
+        """
         self.journal.note(rows, key)
         self.changed.add(row)
 
-    def stored(self, key: Any) -> Any:
-        """Return a row as a table has it, `ABSENT` for none."""
-        return self.rows.get(key, ABSENT)
+    def to_fields(self, row: Any) -> Any:
+        """Return a row as it is stored: the value of its field, or a tuple of those of several."""
+        return row
 
-    def restore(self, key: Any, stored: Any) -> None:
-        """Add a row that `stored` returned; one that is there is combined with it."""
-        self.rows[key] = self.combined(self.rows[key], stored) if key in self.rows else stored
-        self.changed.add(key)
+    def from_fields(self, fields: Any) -> Any:
+        """Return the row that `to_fields` returned the fields of."""
+        return fields
 
-    def combined(self, one: Any, other: Any) -> Any:
-        """Return one row for two."""
+    def combine(self, one: Any, other: Any) -> Any:
+        """Return one row for the two of a key, where partitions become fewer."""
         combine = self.spec.combine
         if self.spec.single:
             return self.spec.converters[0](combine(one, other))
         return tuple(map(combine, one, other))
 
+    def describe(self, key: Any) -> dict[str, Any]:
+        """Return a row as lookups show it: by default its fields as they are stored."""
+        fields = self.to_fields(self.rows[key])
+        return dict(zip(self.spec.fields, (fields,) if self.spec.single else fields, strict=True))
+
+    def stored(self, key: Any) -> Any:
+        """Return a row as a table has it, `ABSENT` for none."""
+        return self.to_fields(self.rows[key]) if key in self.rows else ABSENT
+
+    def restore(self, key: Any, stored: Any) -> None:
+        """Add a row that `stored` returned; one that is there is combined with it."""
+        row = self.from_fields(stored)
+        self.rows[key] = self.combine(self.rows[key], row) if key in self.rows else row
+        self.changed.add(key)
+
     def __len__(self) -> int:
         return len(self.rows)
 
 
-class MapState(RowsState, MapAccess):
-    """A map.
+class StateElement:
+    """What a stateful class keeps by key: the base of `Map`, `Value`, `Array` and `Matrix`.
 
-    Example:
-        >>> counts = MapState(TableSpec("counts", "str", {"value": "int"}, single=True), Journal())
-        >>> counts["be"] += 2
-        >>> counts, counts["or"], len(counts)
-        ({'be': 2}, 0, 1)
-    """
-
-    def load(self, key: Any) -> Any:
-        """Return the value of a key, a tuple where it has named fields, or `ABSENT`."""
-        return self.rows.get(self.spec.convert_key(key), ABSENT)
-
-    def store(self, key: Any, value: Any) -> None:
-        """Set the value of a key; `ABSENT` removes it."""
-        key = self.spec.convert_key(key)
-        self.note(self.rows, key, key)
-        if value is ABSENT:
-            self.rows.pop(key, None)
-        else:
-            self.rows[key] = value
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.rows)
-
-    def keys(self) -> list[Any]:
-        """Return the keys that have a row."""
-        return list(self.rows)
-
-    def values(self) -> list[Any]:
-        """Return the values or rows."""
-        return [self[key] for key in self.rows]
-
-    def items(self) -> list[tuple[Any, Any]]:
-        """Return the keys that have a row, each with its value or row."""
-        return [(key, self[key]) for key in self.rows]
-
-    def __repr__(self) -> str:
-        return repr(dict(self.items()))
-
-
-class ArrayState(MapState):
-    """Numbers at the places 0, 1, ... size - 1.
-
-    Example:
-        >>> spec = TableSpec("sums", "int", {"value": "float"}, single=True, form="array", size=2)
-        >>> sums = ArrayState(spec, Journal())
-        >>> sums[1] += 0.5
-        >>> list(sums), len(sums)
-        ([0.0, 0.5], 2)
-    """
-
-    def __len__(self) -> int:
-        return self.spec.size or 0
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter([self.rows.get(k, self.spec.default) for k in range(len(self))])
-
-    def values(self) -> list[Any]:
-        """Return the numbers."""
-        return list(self)
-
-    def keys(self) -> list[Any]:
-        """Return the places."""
-        return list(range(len(self)))
-
-    def items(self) -> list[tuple[Any, Any]]:
-        """Return the places with their numbers."""
-        return list(enumerate(self))
-
-    def __repr__(self) -> str:
-        return repr(list(self))
-
-
-class ValueAccess:
-    """One value, `self.total.value`.
+    A subclass declares what its methods do, so that calls go to the rows that they access. It is
+    used as the built-in ones are, `Partitioned(TopK(str, size=10), key="user")`.
 
     Args:
-        rows: a map that has it at key 0.
-    """
+        key: the type of the keys: `int` (64 bits) or `str`.
+        fields: the type of each stored field: `int` (64 bits), `float`, `bool` or `str`.
 
-    def __init__(self, rows: MapAccess) -> None:
-        self.rows = rows
+    Attributes:
+        state: the class of its rows in memory, a subclass of `RowsState`, with the methods.
+        reads: names of methods and properties that only read: also `__getitem__` (`self.x[key]`),
+            `__contains__` (`in`), `__iter__` and `__len__`.
+        writes: names of those that may change a row: also `__setitem__`, `__delitem__`.
+        without_key: of them, those whose first argument is not the key. They see all rows of a
+            partition.
+        keyed: its methods take a key. An element without has one row, with the key 0.
+        brackets: what `self.x[...]` has, in order; one of them is "key".
+        number_of_keys: the keys are 0, 1, ... below it; None for any.
+        row_methods: those that return the row of a map, of which fields are set.
+        instead: what to write in place of a method that is not for a `Partitioned` element.
 
-    @property
-    def value(self) -> Any:
-        """The value; 0, 0.0, False or "" until it is set."""
-        return self.rows[0]
-
-    @value.setter
-    def value(self, value: Any) -> None:
-        self.rows[0] = value
-
-    def __repr__(self) -> str:
-        return repr(self.value)
-
-
-class MatrixState(RowsState):
-    """A sparse matrix of floats.
+    Raises:
+        ProgramError: a type that is not supported, or a field that cannot be called so.
 
     Example:
-        >>> spec = TableSpec("ratings", "int", {"cells": "str"}, single=True, form="matrix")
-        >>> ratings = MatrixState(spec, Journal())
-        >>> ratings[7, 1] = 5
-        >>> ratings[7, 3] += 0.5
-        >>> ratings.row(7), ratings.column(3), ratings[8, 1]
-        (SparseVector({1: 5.0, 3: 0.5}), SparseVector({7: 0.5}), 0.0)
-        >>> ratings.multiply(SparseVector({1: 2.0}))
-        SparseVector({7: 10.0})
+        >>> from vertexsdk import Partitioned, RowsState, Stateful
+        >>> class NewestState(RowsState):
+        ...     def add(self, key, text):
+        ...         self.put(key, (*self.row_of(key, ()), text)[-self.element.size :])
+        ...     def newest(self, key):
+        ...         return list(self.row_of(key, ()))
+        ...     def to_fields(self, row):
+        ...         return "\\n".join(row)
+        ...     def from_fields(self, fields):
+        ...         return tuple(fields.split("\\n"))
+        ...     def combine(self, one, other):
+        ...         return (one + other)[-self.element.size :]
+        >>> class Newest(StateElement):
+        ...     state, reads, writes = NewestState, ("newest",), ("add",)
+        ...     def __init__(self, key, size):
+        ...         super().__init__(key, lines=str)
+        ...         self.size = size
+        >>> class Logs(Stateful):
+        ...     lines = Partitioned(Newest(str, size=2), key="host")
+        ...     def log(self, host: str, line: str) -> list:
+        ...         self.lines.add(host, line)
+        ...         return self.lines.newest(host)
+        >>> logs = Logs()
+        >>> [logs.log("a", line) for line in ("x", "y", "z")][-1]
+        ['y', 'z']
+        >>> Logs.lines
+        Partitioned(Newest(str, size=2))
     """
 
-    def _place(self, at: Any) -> tuple[Any, Any]:
-        if not isinstance(at, tuple) or len(at) != 2:
-            name = self.spec.name
-            raise InputError(f"{name}[{excerpt(at)}]: give row and column, {name}[row, column]")
-        major, minor = reversed(at) if self.spec.by_column else at
-        return self.spec.convert_key(major), self._minor(minor)
+    state: ClassVar[type[RowsState]]
+    reads: Sequence[str] = ()
+    writes: Sequence[str] = ()
+    without_key: Sequence[str] = ()
+    keyed: ClassVar[bool] = True
+    brackets: Sequence[str] = ("key",)
+    number_of_keys: int | None = None
+    row_methods: Sequence[str] = ()
+    instead: Mapping[str, str] = MappingProxyType({})
+    _arguments: tuple[Any, ...] = ()
 
-    def _minor(self, key: Any) -> Any:
-        return CONVERTERS[self.spec.minor](key)
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Keep the arguments, for `repr`."""
+        element = super().__new__(cls)
+        element._arguments = args, kwargs
+        return element
 
-    def __getitem__(self, at: Any) -> float:
-        major, minor = self._place(at)
-        value: float = self.rows.get(major, {}).get(minor, 0.0)
-        return value
-
-    def __setitem__(self, at: Any, value: Any) -> None:
-        (major, minor), number = self._place(at), to_float(value)
-        if major not in self.rows:
-            self.note(self.rows, major, major)
-            self.rows[major] = {}
-        self.note(self.rows[major], minor, major)
-        self.rows[major][minor] = number
-
-    def __delitem__(self, at: Any) -> None:
-        major, minor = self._place(at)
-        cells = self.rows.get(major, {})
-        if minor not in cells:
-            raise KeyError(at)
-        self.note(cells, minor, major)
-        del cells[minor]
-        if not cells:
-            self._remove(major)
-
-    def __contains__(self, at: Any) -> bool:
-        major, minor = self._place(at)
-        return minor in self.rows.get(major, {})
-
-    def _remove(self, major: Any) -> None:
-        self.note(self.rows, major, major)
-        self.rows.pop(major, None)
-
-    def _along(self, key: Any) -> SparseVector:
-        return SparseVector(self.rows.get(self.spec.convert_key(key), {}))
-
-    def _across(self, key: Any) -> SparseVector:
-        minor = self._minor(key)
-        found = [(major, cells[minor]) for major, cells in self.rows.items() if minor in cells]
-        return SparseVector(found)
-
-    def row(self, key: Any) -> SparseVector:
-        """Return a copy of a row."""
-        return self._across(key) if self.spec.by_column else self._along(key)
-
-    def column(self, key: Any) -> SparseVector:
-        """Return a copy of a column."""
-        return self._along(key) if self.spec.by_column else self._across(key)
-
-    def clear(self, key: Any) -> None:
-        """Remove a row; of a matrix that is divided by column, a column."""
-        self._remove(self.spec.convert_key(key))
-
-    def multiply(self, vector: SparseVector) -> SparseVector:
-        """Return the product of the matrix and a vector of as many places as it has columns."""
-        if self.spec.by_column:
-            parts = (self._along(key) * value for key, value in vector)
-            return sum(parts, SparseVector())
-        product: dict[Any, float] = {}
-        for key, cells in self.rows.items():
-            terms = [cells[column] * value for column, value in vector if column in cells]
-            if terms:
-                product[key] = sum(terms)
-        return SparseVector(product)
-
-    def items(self) -> list[tuple[Any, SparseVector]]:
-        """Return all rows; of a matrix that is divided by column, all columns."""
-        return [(key, SparseVector(cells)) for key, cells in self.rows.items()]
-
-    def stored(self, key: Any) -> Any:
-        """Return a row as JSON."""
-        cells = self.rows.get(key)
-        return json.dumps(sorted(cells.items())) if cells else ABSENT
-
-    def restore(self, key: Any, stored: Any) -> None:
-        """Add a row that `stored` returned."""
-        super().restore(key, dict(json.loads(stored)))
-
-    def combined(self, one: Any, other: Any) -> Any:
-        """Return one row for two."""
-        combine = self.spec.combine
-        both = {k: to_float(combine(one[k], other[k])) if k in one else other[k] for k in other}
-        return one | both
+    def __init__(self, key: type, /, **fields: type) -> None:
+        of = type(self).__name__
+        self.key = kind_of_type(key, ("int", "str"), f"{of}: a key of type")
+        for name in fields:
+            if name in _TAKEN or name.startswith("_"):
+                raise ProgramError(f"{of}: a field cannot be called {name!r}; rename it")
+        self.fields = {
+            name: kind_of_type(kind, tuple(KINDS), f"{of}: a value of type")
+            for name, kind in fields.items()
+        }
+        self.single = len(fields) == 1
 
     def __repr__(self) -> str:
-        return repr({key: dict(cells) for key, cells in self.rows.items()})
+        args, kwargs = self._arguments
+        shown = [*map(_shown, args), *(f"{name}={_shown(v)}" for name, v in kwargs.items())]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def check(self) -> None:
+        """Refuse an element that is not declared as it has to be.
+
+        Raises:
+            ProgramError: says what is missing.
+        """
+        of, state = type(self).__name__, getattr(self, "state", None)
+        if not (isinstance(state, type) and issubclass(state, RowsState)):
+            raise ProgramError(f"{of}: give the class state = ..., a subclass of RowsState")
+        if not getattr(self, "fields", None):
+            raise ProgramError(
+                f"{of}: give its fields, as super().__init__(key, total=int) in __init__"
+            )
+        for names in (self.reads, self.writes, self.without_key):
+            if isinstance(names, str):
+                raise ProgramError(f"{of}: {names!r} is a str; give a tuple of names, ({names!r},)")
+        for name in (*self.reads, *self.writes):
+            if not hasattr(state.view or state, name):
+                raise ProgramError(
+                    f"{of} declares {name}, which {state.__name__} does not have: define it there"
+                )
+        for name in set(self.without_key) - {*self.reads, *self.writes}:
+            raise ProgramError(f"{of}: {name} is in without_key alone: add it to reads or writes")
 
 
-_STATES: dict[str, type[RowsState]] = {
-    "map": MapState, "value": MapState, "array": ArrayState, "matrix": MatrixState,
-}  # fmt: skip
+def kind_of_type(declared: object, allowed: Collection[str], what: str) -> str:
+    """Return the name of a type, of `KINDS`.
+
+    Args:
+        declared: the type.
+        allowed: the names of those that are supported.
+        what: begins the error.
+
+    Raises:
+        ProgramError: it is not one of them.
+    """
+    for kind in allowed:
+        if declared is KINDS[kind]:
+            return kind
+    shown = getattr(declared, "__name__", None) or excerpt(declared)
+    raise ProgramError(f"{what} {shown} is not supported: use {', '.join(allowed)}")
+
+
+def _shown(value: Any) -> str:
+    return value.__name__ if isinstance(value, type) else repr(value)
 
 
 def state_in_memory(spec: TableSpec, journal: Journal) -> RowsState:
     """Return an empty state element."""
-    return _STATES[spec.form](spec, journal)
+    return spec.element.state(spec, journal)  # type: ignore[no-any-return]
 
 
 def as_seen(spec: TableSpec, rows: Any) -> Any:
     """Return what a method sees as a state element."""
-    return ValueAccess(rows) if spec.form == "value" else rows
+    view = spec.element.state.view
+    return rows if view is None else view(rows)
 
 
 class Partial:

@@ -1,9 +1,17 @@
 """Stateful classes: plain classes whose state is divided by key, and the loop that runs them.
 
-`elements` has what a class keeps its state in, and `stateful` its base. The analysis of a class
-makes a keyed program of it, which `engine.keyed` runs; `stateful_loop` is the user's object,
-`call_stream` feeds it, `stateful_client` calls it from another process, and `reading` reads what is
-stored of it.
+`elements` has what a class keeps its state in, `placement` where, and `stateful` its base. The
+analysis of a class makes a keyed program of it, which `engine.keyed` runs; `stateful_loop` is the
+user's object, `call_stream` feeds it, `stateful_client` calls it from another process, and
+`reading` reads what is stored of it.
 """
 
-__all__ = ["call_stream", "elements", "reading", "stateful", "stateful_client", "stateful_loop"]
+__all__ = [
+    "call_stream",
+    "elements",
+    "placement",
+    "reading",
+    "stateful",
+    "stateful_client",
+    "stateful_loop",
+]

@@ -24,12 +24,13 @@ from vertexsdk.program.keyed import (
 )
 from vertexsdk.program.keyed_state import on_all
 from vertexsdk.program.syntax import Method, function_tree
-from vertexsdk.stateful._accesses import parents_of
 from vertexsdk.stateful._cuts import GIVEN, Cut, Cutting
+from vertexsdk.stateful._expressions import parents_of
 from vertexsdk.stateful._lowering import Lowering
+from vertexsdk.stateful._names import Variables
 from vertexsdk.stateful._order import ordered
 from vertexsdk.stateful._replays import differing_calls, locals_of, mutated_outside, value_of
-from vertexsdk.stateful.elements import StateElement
+from vertexsdk.stateful.placement import Placement
 from vertexsdk.stateful.stateful import Stateful, kind_of, without_self
 
 # Names of `StatefulLoop`, those of later versions too: as methods they could not be called.
@@ -55,13 +56,13 @@ def program_of(cls: type) -> KeyedProgram:
 
 
 def _analysed(cls: type) -> KeyedProgram:
-    elements: dict[str, StateElement] = {}
+    elements: dict[str, Placement] = {}
     functions: dict[str, FunctionType] = {}
     for base in reversed(cls.__mro__[: cls.__mro__.index(Stateful)]):
         for name, member in vars(base).items():
             elements.pop(name, None)
             functions.pop(name, None)
-            if isinstance(member, StateElement):
+            if isinstance(member, Placement):
                 elements[name] = member
             elif isinstance(member, FunctionType):
                 functions[name] = inspect.unwrap(member)
@@ -134,7 +135,7 @@ class _Analysis:
     """
 
     def __init__(
-        self, cls: type, name: str, function: FunctionType, elements: dict[str, StateElement]
+        self, cls: type, name: str, function: FunctionType, elements: dict[str, Placement]
     ) -> None:
         self._cls, self._name, self._function, self._elements = cls, name, function, elements
         self._file, self._line = function.__code__.co_filename, function.__code__.co_firstlineno
@@ -185,9 +186,8 @@ class _Analysis:
             p.name: None if p.annotation is p.empty else kind_of(p.annotation) or ""
             for p in without_self(self._function).parameters.values()
         }
-        lowering = Lowering(
-            self._elements, self._method.self_name, self._is_on_all, self._refuse, set(names), kinds
-        )
+        variables = Variables(self._method.self_name, kinds, set(names), self._refuse)
+        lowering = Lowering(self._elements, variables, self._is_on_all, self._refuse)
         steps = lowering.steps(self._tree.body)
         cutting = Cutting(
             self._elements, self._method.arguments[1:], self._method.self_name, self._function,

@@ -16,20 +16,10 @@ from typing import Any
 
 from vertexsdk.program.keyed import ABSENT, Each, Onward, answered
 from vertexsdk.program.keyed_state import Partial
-from vertexsdk.stateful._lowering import (
-    Everywhere,
-    Guards,
-    Loop,
-    Lowering,
-    Site,
-    Step,
-    loads,
-    name,
-    stores,
-    test,
-    under,
-)
-from vertexsdk.stateful.elements import Broadcast, Map, StateElement
+from vertexsdk.stateful._lowering import Lowering
+from vertexsdk.stateful._names import loads, name, stores
+from vertexsdk.stateful._steps import Everywhere, Guards, Loop, Site, Step, test, under
+from vertexsdk.stateful.placement import Broadcast, Placement
 
 Compile = Callable[[str, Sequence[str], Sequence[ast.stmt]], FunctionType]
 GIVEN: dict[str, Any] = {
@@ -109,7 +99,7 @@ class Cutting:
     """
 
     def __init__(
-        self, elements: dict[str, StateElement], parameters: Sequence[str], self_name: str,
+        self, elements: dict[str, Placement], parameters: Sequence[str], self_name: str,
         function: FunctionType, lowering: Lowering, compiled: Compile,
     ) -> None:  # fmt: skip
         self._elements, self._parameters, self._self = elements, parameters, self_name
@@ -214,8 +204,8 @@ class Cutting:
         declared = self._elements[step.site.table]  # type: ignore[union-attr]
         if step.key is None:
             return True
-        plain = isinstance(declared.element, Map) or declared.spec.form == "matrix"
-        if not (isinstance(step.key, ast.Name) and step.key.id in self._parameters and plain):
+        any_key = declared.spec.size is None
+        if not (isinstance(step.key, ast.Name) and step.key.id in self._parameters and any_key):
             return False
         return step.key.id not in part.stores()
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from vertexsdk.program.keyed import ABSENT
 from vertexsdk.program.syntax import function_tree
-from vertexsdk.stateful._lowering import mutated_here, stores
+from vertexsdk.stateful._names import mutated_here, stores
 
 _OWN = str(Path(__file__).parents[1])
 

@@ -1,16 +1,19 @@
-"""State elements: what a stateful class keeps, and how it is divided among partitions."""
+"""The built-in state elements, `Map`, `Value`, `Array` and `Matrix`, and their rows in memory."""
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Collection
-from typing import Any, ClassVar, Self, TypeAlias, overload
+import json
+from collections.abc import Collection, Iterator
+from typing import Any
 
 from vertexsdk.errors import InputError, ProgramError, excerpt
-from vertexsdk.program.keyed import CELLS, KINDS, VALUE, TableSpec
-from vertexsdk.program.keyed_state import Journal, as_seen, state_in_memory
-
-_TAKEN = {"id", "kind", "name", "class"}  # columns of the store
+from vertexsdk.program.keyed import ABSENT, CONVERTERS, MapAccess, to_float
+from vertexsdk.program.keyed_state import (
+    RowsState,
+    SparseVector,
+    StateElement,
+    kind_of_type,
+)
 
 
 def choose_element(of: str, elements: Collection[str], element: str | None) -> str:
@@ -33,15 +36,50 @@ def choose_element(of: str, elements: Collection[str], element: str | None) -> s
     return element
 
 
-def _kind_of(declared: object, allowed: tuple[str, ...], what: str) -> str:
-    for kind in allowed:
-        if declared is KINDS[kind]:
-            return kind
-    shown = getattr(declared, "__name__", None) or excerpt(declared)
-    raise ProgramError(f"{what} {shown} is not supported: use {', '.join(allowed)}")
+class MapState(RowsState, MapAccess):
+    """A map.
+
+    Example:
+        >>> from vertexsdk.program.keyed_state import Journal, TableSpec
+        >>> counts = MapState(TableSpec("counts", Map(str, int)), Journal())
+        >>> counts["be"] += 2
+        >>> counts, counts["or"], len(counts)
+        ({'be': 2}, 0, 1)
+    """
+
+    indexed = True
+
+    def load(self, key: Any) -> Any:
+        """Return the value of a key, a tuple where it has named fields, or `ABSENT`."""
+        return self.row_of(key, ABSENT)
+
+    def store(self, key: Any, value: Any) -> None:
+        """Set the value of a key; `ABSENT` removes it."""
+        if value is ABSENT:
+            self.remove(key)
+        else:
+            self.put(key, value)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.rows)
+
+    def keys(self) -> list[Any]:
+        """Return the keys that have a row."""
+        return list(self.rows)
+
+    def values(self) -> list[Any]:
+        """Return the values or rows."""
+        return [self[key] for key in self.rows]
+
+    def items(self) -> list[tuple[Any, Any]]:
+        """Return the keys that have a row, each with its value or row."""
+        return [(key, self[key]) for key in self.rows]
+
+    def __repr__(self) -> str:
+        return repr(dict(self.items()))
 
 
-class Map:
+class Map(StateElement):
     """A map from keys to values, or to rows of named fields.
 
     A key that has no row reads as 0, 0.0, False or "". `get`, `pop`, `setdefault`, `in` and `del`
@@ -62,35 +100,53 @@ class Map:
         Map(int, visits=int, last=float)
     """
 
+    state = MapState
+    reads = ("__getitem__", "get", "__contains__", "items", "keys", "values", "__iter__", "__len__")
+    writes = ("pop", "setdefault", "__setitem__", "__delitem__")
+    without_key = ("items", "keys", "values", "__iter__", "__len__")
+
     def __init__(self, key: type, value: type | None = None, /, **fields: type) -> None:
         if (value is None) == (not fields):
             raise ProgramError(
                 "Map takes the type of its values, as Map(int, float), or named fields, as "
                 "Map(int, count=int, last=float)"
             )
-        self.key = _kind_of(key, ("int", "str"), "Map: a key of type")
-        declared = fields if value is None else {VALUE: value}
-        for name in fields:
-            if name in _TAKEN or name.startswith("_"):
-                raise ProgramError(f"Map: a field cannot be called {name!r}; rename it")
+        super().__init__(key, **(fields if value is None else {"value": value}))
         self.single = not fields
-        self.fields = {
-            name: _kind_of(kind, tuple(KINDS), "Map: a value of type")
-            for name, kind in declared.items()
-        }
+        if fields:
+            self.row_methods = ("__getitem__", "get", "setdefault")
 
-    def __repr__(self) -> str:
-        values = self.fields.items()
-        shown = [kind if self.single else f"{name}={kind}" for name, kind in values]
-        return f"Map({', '.join([self.key, *shown])})"
+
+class ValueAccess:
+    """One value, `self.total.value`.
+
+    Args:
+        rows: a map that has it at key 0.
+    """
+
+    def __init__(self, rows: MapAccess) -> None:
+        self.rows = rows
 
     @property
-    def options(self) -> dict[str, Any]:
-        """What a `TableSpec` has of it."""
-        return {"form": "map"}
+    def value(self) -> Any:
+        """The value; 0, 0.0, False or "" until it is set."""
+        return self.rows[0]
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        self.rows[0] = value
+
+    def __repr__(self) -> str:
+        return repr(self.value)
 
 
-class Value:
+class ValueState(MapState):
+    """A map that has one value, at key 0."""
+
+    indexed, view = True, ValueAccess
+
+
+class Value(StateElement):
     """One value: `self.total.value += 1`.
 
     Args:
@@ -104,17 +160,49 @@ class Value:
         Value(int)
     """
 
-    key, single = "int", True
-    options: ClassVar[dict[str, Any]] = {"form": "value"}
+    state, keyed = ValueState, False
+    reads, writes = ("value",), ("value",)
 
     def __init__(self, value: type) -> None:
-        self.fields = {VALUE: _kind_of(value, tuple(KINDS), "Value: a value of type")}
+        super().__init__(int, value=value)
+
+
+class ArrayState(MapState):
+    """Numbers at the places 0, 1, ... size - 1.
+
+    Example:
+        >>> from vertexsdk.program.keyed_state import Journal, TableSpec
+        >>> sums = ArrayState(TableSpec("sums", Array(float, size=2)), Journal())
+        >>> sums[1] += 0.5
+        >>> list(sums), len(sums)
+        ([0.0, 0.5], 2)
+    """
+
+    indexed = True
+
+    def __len__(self) -> int:
+        return self.element.size  # type: ignore[no-any-return]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self.rows.get(k, self.spec.default) for k in range(len(self))])
+
+    def values(self) -> list[Any]:
+        """Return the numbers."""
+        return list(self)
+
+    def keys(self) -> list[Any]:
+        """Return the places."""
+        return list(range(len(self)))
+
+    def items(self) -> list[tuple[Any, Any]]:
+        """Return the places with their numbers."""
+        return list(enumerate(self))
 
     def __repr__(self) -> str:
-        return f"Value({self.fields[VALUE]})"
+        return repr(list(self))
 
 
-class Array:
+class Array(StateElement):
     """Numbers at the places 0, 1, ... size - 1.
 
     Args:
@@ -129,24 +217,129 @@ class Array:
         Array(float, size=28)
     """
 
-    key, single = "int", True
+    state = ArrayState
+    reads = ("__getitem__", "items", "keys", "values", "__iter__", "__len__")
+    writes = ("__setitem__", "__delitem__")
+    without_key = ("items", "keys", "values", "__iter__", "__len__")
 
     def __init__(self, value: type, *, size: int) -> None:
-        self.fields = {VALUE: _kind_of(value, ("int", "float"), "Array: a value of type")}
+        kind_of_type(value, ("int", "float"), "Array: a value of type")
+        super().__init__(int, value=value)
         if not isinstance(size, int) or size < 1:
             raise ProgramError(f"Array: size is {excerpt(size)}; give the number of places")
-        self.size = size
+        self.size = self.number_of_keys = size
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """What a `TableSpec` has of it."""
-        return {"form": "array", "size": self.size}
+
+class MatrixState(RowsState):
+    """A sparse matrix of floats.
+
+    Example:
+        >>> from vertexsdk.program.keyed_state import Journal, TableSpec
+        >>> ratings = MatrixState(TableSpec("ratings", Matrix()), Journal())
+        >>> ratings[7, 1] = 5
+        >>> ratings[7, 3] += 0.5
+        >>> ratings.row(7), ratings.column(3), ratings[8, 1]
+        (SparseVector({1: 5.0, 3: 0.5}), SparseVector({7: 0.5}), 0.0)
+        >>> ratings.multiply(SparseVector({1: 2.0}))
+        SparseVector({7: 10.0})
+    """
+
+    def _place(self, at: Any) -> tuple[Any, Any]:
+        if not isinstance(at, tuple) or len(at) != 2:
+            name = self.spec.name
+            raise InputError(f"{name}[{excerpt(at)}]: give row and column, {name}[row, column]")
+        major, minor = reversed(at) if self.element.by_column else at
+        return self.spec.convert_key(major), self._minor(minor)
+
+    def _minor(self, key: Any) -> Any:
+        return CONVERTERS[self.element.minor](key)
+
+    def __getitem__(self, at: Any) -> float:
+        major, minor = self._place(at)
+        value: float = self.rows.get(major, {}).get(minor, 0.0)
+        return value
+
+    def __setitem__(self, at: Any, value: Any) -> None:
+        (major, minor), number = self._place(at), to_float(value)
+        if major not in self.rows:
+            self.note(self.rows, major, major)
+            self.rows[major] = {}
+        self.note(self.rows[major], minor, major)
+        self.rows[major][minor] = number
+
+    def __delitem__(self, at: Any) -> None:
+        major, minor = self._place(at)
+        cells = self.rows.get(major, {})
+        if minor not in cells:
+            raise KeyError(at)
+        self.note(cells, minor, major)
+        del cells[minor]
+        if not cells:
+            self.remove(major)
+
+    def __contains__(self, at: Any) -> bool:
+        major, minor = self._place(at)
+        return minor in self.rows.get(major, {})
+
+    def _along(self, key: Any) -> SparseVector:
+        return SparseVector(self.row_of(key, {}))
+
+    def _across(self, key: Any) -> SparseVector:
+        minor = self._minor(key)
+        found = [(major, cells[minor]) for major, cells in self.rows.items() if minor in cells]
+        return SparseVector(found)
+
+    def row(self, key: Any) -> SparseVector:
+        """Return a copy of a row."""
+        return self._across(key) if self.element.by_column else self._along(key)
+
+    def column(self, key: Any) -> SparseVector:
+        """Return a copy of a column."""
+        return self._along(key) if self.element.by_column else self._across(key)
+
+    def clear(self, key: Any) -> None:
+        """Remove a row; of a matrix that is divided by column, a column."""
+        self.remove(key)
+
+    def multiply(self, vector: SparseVector) -> SparseVector:
+        """Return the product of the matrix and a vector of as many places as it has columns."""
+        if self.element.by_column:
+            parts = (self._along(key) * value for key, value in vector)
+            return sum(parts, SparseVector())
+        product: dict[Any, float] = {}
+        for key, cells in self.rows.items():
+            terms = [cells[column] * value for column, value in vector if column in cells]
+            if terms:
+                product[key] = sum(terms)
+        return SparseVector(product)
+
+    def items(self) -> list[tuple[Any, SparseVector]]:
+        """Return all rows; of a matrix that is divided by column, all columns."""
+        return [(key, SparseVector(cells)) for key, cells in self.rows.items()]
+
+    def to_fields(self, row: Any) -> str:
+        """Return a row as JSON."""
+        return json.dumps(sorted(row.items()))
+
+    def from_fields(self, fields: Any) -> Any:
+        """Return the row of JSON."""
+        return dict(json.loads(fields))
+
+    def describe(self, key: Any) -> dict[str, Any]:
+        """Return a row as lookups show it: a dict of its cells."""
+        return {"cells": dict(self.rows[key])}
+
+    def combine(self, one: Any, other: Any) -> Any:
+        """Return one row for two: cells that both have are combined."""
+        combine = self.spec.combine
+        both = {k: to_float(combine(one[k], other[k])) if k in one else other[k] for k in other}
+        return one | both
 
     def __repr__(self) -> str:
-        return f"Array({self.fields[VALUE]}, size={self.size})"
+        return repr({key: dict(cells) for key, cells in self.rows.items()})
 
 
-class Matrix:
+class Matrix(StateElement):
     """A sparse matrix of floats: `self.ratings[user, item]`, `self.ratings.row(user)`.
 
     Where a cell has no value it reads as 0.0. `row` and `column` return a `SparseVector`,
@@ -165,183 +358,25 @@ class Matrix:
         Matrix(str, int)
     """
 
-    single = True
+    state = MatrixState
+    reads = ("__getitem__", "row", "column", "__contains__", "items", "multiply", "__len__")
+    writes = ("clear", "__setitem__", "__delitem__")
 
     def __init__(self, row: type = int, column: type = int, *, by: str = "row") -> None:
-        kinds = [_kind_of(kind, ("int", "str"), "Matrix: a key of type") for kind in (row, column)]
         if by not in ("row", "column"):
             raise ProgramError(f"Matrix: by={excerpt(by)}: give 'row' or 'column'")
-        self._shown = f"Matrix({', '.join(kinds)})"
         self.by_column = by == "column"
-        self.key, self.minor = reversed(kinds) if self.by_column else kinds
-        self.fields = {CELLS: "str"}
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What a `TableSpec` has of it."""
-        return {"form": "matrix", "minor": self.minor, "by_column": self.by_column}
-
-    def __repr__(self) -> str:
-        return self._shown[:-1] + (", by='column')" if self.by_column else ")")
-
-
-Element: TypeAlias = "Map | Value | Array | Matrix"
-
-
-class StateElement:
-    """What a class keeps, and where: the base of `Partitioned`, `PerPartition` and `Broadcast`.
-
-    Args:
-        element: what is kept.
-
-    Attributes:
-        where: as `TableSpec` has it.
-        key: the name of the key; "" for none.
-
-    Raises:
-        ProgramError: that is not a `Map`, `Value`, `Array` or `Matrix`.
-    """
-
-    where: ClassVar[str]
-
-    def __init__(self, element: Element | type[Matrix]) -> None:
-        element = Matrix() if element is Matrix else element
-        if not isinstance(element, Map | Value | Array | Matrix):
-            raise ProgramError(
-                f"{type(self).__name__}({excerpt(element)}): give a Map, as Map(int, float), a "
-                "Value, Array or Matrix"
-            )
-        self.element, self.key, self.name = element, "", ""
-        self._combine: Callable[[Any, Any], Any] = operator.add
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
+        key, minor = (column, row) if self.by_column else (row, column)
+        super().__init__(key, cells=str)
+        self.minor = kind_of_type(minor, ("int", "str"), "Matrix: a key of type")
+        self.brackets = ("row", "key") if self.by_column else ("key", "column")
+        across = "row" if self.by_column else "column"
+        self.without_key = (across, "items", "multiply", "__len__")
+        self.instead = {
+            across: "it would be accessed by row and by column: keep the same cells in a second "
+            f"Matrix, with by='{across}'"
+        }
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.element!r})"
-
-    @property
-    def spec(self) -> TableSpec:
-        """The types of the element's keys and fields."""
-        element = self.element
-        return TableSpec(
-            self.name, element.key, element.fields, element.single, self.where,
-            combine=self._combine, **element.options,
-        )  # fmt: skip
-
-    @overload
-    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
-    @overload
-    def __get__(self, instance: Any, owner: type | None = None) -> Any: ...
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        if instance is None:
-            return self
-        names = instance.__dict__
-        if self.name not in names:
-            journal = names.setdefault("_journal", Journal())
-            names[self.name] = as_seen(self.spec, state_in_memory(self.spec, journal))
-        return names[self.name]
-
-
-class Partitioned(StateElement):
-    """A state element whose rows are divided among the partitions by their keys.
-
-    Args:
-        element: what is kept: a `Map`, a `Matrix`, an `Array` by its places, or a `Value`, which
-            one of the partitions has.
-        key: what the methods call the key. Calls of a method that has it as a parameter go to its
-            partition at once. A `Value` has none.
-
-    Raises:
-        ProgramError: the element is not one, or the key is not a name.
-
-    Example:
-        >>> from vertexsdk import Stateful
-        >>> class Balance(Stateful):
-        ...     cents = Partitioned(Map(int, int), key="account")
-        ...     def add(self, account: int, amount: int) -> int:
-        ...         self.cents[account] += amount
-        ...         return self.cents[account]
-        >>> Balance().add(7, 250)
-        250
-    """
-
-    where = "key"
-
-    def __init__(self, element: Element | type[Matrix], *, key: str = "") -> None:
-        super().__init__(element)
-        wanted = not isinstance(element, Value)
-        if not isinstance(key, str) or (wanted and not key.isidentifier()):
-            raise ProgramError(
-                f"Partitioned(..., key={excerpt(key)}): give the name of a parameter, as key='user'"
-            )
-        self.key = key
-
-
-class PerPartition(StateElement):
-    """A state element of which every partition has one of its own, the paper's partial state.
-
-    A call changes the one of the partition where it is. `on_all` reads those of all partitions, and
-    `gather_all` has their values in a list, to be merged.
-
-    Args:
-        element: what is kept.
-        combine: returns one value for the two of a key, where partitions become fewer; of numbers
-            their sum.
-
-    Raises:
-        ProgramError: there is no `combine` for values that are not numbers.
-
-    Example:
-        >>> from vertexsdk import Stateful, gather_all, on_all
-        >>> class Words(Stateful):
-        ...     number = PerPartition(Value(int))
-        ...     def add(self, line: str) -> None:
-        ...         self.number.value += len(line.split())
-        ...     def count(self) -> int:
-        ...         return sum(gather_all(on_all(self.number).value))
-        >>> words = Words()
-        >>> words.add("to be or not to be")
-        >>> words.count()
-        6
-    """
-
-    where = "partition"
-
-    def __init__(
-        self, element: Element | type[Matrix], *, combine: Callable[[Any, Any], Any] | None = None
-    ) -> None:
-        super().__init__(element)
-        kinds = set() if isinstance(self.element, Matrix) else set(self.element.fields.values())
-        if combine is None and kinds & {"bool", "str"}:
-            raise ProgramError(
-                f"{self!r}: give combine=, a function of two values of a key that returns one, for "
-                "when partitions become fewer"
-            )
-        self._combine = combine or operator.add
-
-
-class Broadcast(StateElement):
-    """A state element that is the same on all partitions: read where a call is, written on all.
-
-    Args:
-        element: what is kept.
-
-    Raises:
-        ProgramError: `element` is not a `Map`, `Value`, `Array` or `Matrix`.
-
-    Example:
-        >>> from vertexsdk import Stateful
-        >>> class Flags(Stateful):
-        ...     flags = Broadcast(Map(str, bool))
-        ...     def switch(self, flag: str, on: bool) -> None:
-        ...         self.flags[flag] = on
-        ...     def is_on(self, flag: str) -> bool:
-        ...         return self.flags[flag]
-        >>> flags = Flags()
-        >>> flags.switch("dark", True)
-        >>> flags.is_on("dark"), flags.is_on("light")
-        (True, False)
-    """
-
-    where = "everywhere"
+        shown = f"{self.minor}, {self.key}, by='column'" if self.by_column else None
+        return f"Matrix({shown or f'{self.key}, {self.minor}'})"

@@ -315,7 +315,7 @@ class StatefulLoop:
             else check_partitions(partitions)
         )
         if spark is not None:
-            ship_by_value([cls])
+            ship_by_value(self.program.classes)
         with ExitStack() as undo:
             store = open_loop_store(
                 undo, address_or_default(backend), self._transport, create=not resume

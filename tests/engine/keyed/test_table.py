@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.support.seeds import seed
+from vertexsdk import Map
 from vertexsdk.arrays.packed_strings import pack_strings
 from vertexsdk.engine.keyed import _capture
 from vertexsdk.engine.keyed._table import KeyedTable
-from vertexsdk.program.keyed import ABSENT, TableSpec
+from vertexsdk.program.keyed import ABSENT, KINDS, TableSpec
 from vertexsdk.program.keyed_state import Journal
 from vertexsdk.state.reading import TOMBSTONE, overlay
 
-FIELDS = {
-    "one": ({"value": "float"}, True),
-    "several": ({"count": "int", "last": "float", "seen": "bool", "text": "str"}, False),
-    "text": ({"value": "str"}, True),
+FIELDS: dict[str, Callable[[type], Map]] = {
+    "one": lambda key: Map(key, float),
+    "several": lambda key: Map(key, count=int, last=float, seen=bool, text=str),
+    "text": lambda key: Map(key, str),
 }
 KEYS: dict[str, list[Any]] = {
     "int": [*range(40), -1, (1 << 63) - 1, -(1 << 63)],
@@ -59,7 +61,7 @@ def captured(table: KeyedTable, *, whole: bool) -> dict[str, Any]:
 @pytest.mark.parametrize("key", KEYS)
 def test_a_table_is_a_dict_that_snapshots_bring_back(key: str, fields: str) -> None:
     chance = random.Random(seed())
-    spec = TableSpec("table", key, *FIELDS[fields])
+    spec = TableSpec("table", FIELDS[fields](KINDS[key]))
     table, expected = KeyedTable(spec), dict[Any, Any]()
     layers: list[dict[str, Any]] = []
     for step in range(60):
@@ -101,7 +103,7 @@ def test_a_capture_has_the_rows_of_its_instant(
     """Whatever is written, removed or moved while its rows are copied."""
     chance = random.Random(seed())
     monkeypatch.setattr(_capture, "SLICE", 3)
-    spec = TableSpec("table", key, *FIELDS[fields])
+    spec = TableSpec("table", FIELDS[fields](KINDS[key]))
     table, layers = KeyedTable(spec), list[dict[str, Any]]()
     for _ in range(12):
         write(table, chance, fields, 30)
@@ -137,7 +139,7 @@ def write(table: KeyedTable, chance: random.Random, fields: str, count: int) -> 
 
 
 def test_rows_that_were_looked_for_do_not_make_a_table_grow() -> None:
-    table = KeyedTable(TableSpec("table", "int", {"value": "int"}, single=True))
+    table = KeyedTable(TableSpec("table", Map(int, int)))
     for k in range(300):
         keys = np.arange(40 * k, 40 * k + 40)
         rows, _ = table.find(keys, np.ones(40, np.bool_))
@@ -150,7 +152,7 @@ def test_rows_that_were_looked_for_do_not_make_a_table_grow() -> None:
 
 def test_ids_of_strings_differ_across_partitions() -> None:
     names = [str(k) for k in range(2000)]
-    spec = TableSpec("table", "str", {"value": "int"}, single=True)
+    spec = TableSpec("table", Map(str, int))
     ids: set[int] = set()
     from vertexsdk.arrays.id_hash import owner_of_groups
     from vertexsdk.state.reading import name_groups

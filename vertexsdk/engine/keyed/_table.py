@@ -71,8 +71,8 @@ class KeyedTable:
         columns: the values of each field.
 
     Example:
-        >>> spec = TableSpec("values", "int", {"value": "float"}, single=True)
-        >>> table = KeyedTable(spec)
+        >>> from vertexsdk import Map
+        >>> table = KeyedTable(TableSpec("values", Map(int, float)))
         >>> rows, places = table.find(np.array([7, 8, 7]), np.array([True, False, True]))
         >>> rows.tolist(), places.tolist()
         ([0], [0, -1, 0])

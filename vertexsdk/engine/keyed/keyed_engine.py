@@ -164,8 +164,8 @@ class KeyedEngine:
             for k, value in zip(columns["row"].tolist(), values, strict=True):
                 state.restore(k, value)
         rows: list[dict[str, Any] | None] = [None] * len(keys)
-        for k, row in state.rows.items():
-            rows[k] = dict(zip(spec.fields, (row,) if spec.single else row, strict=True))
+        for k in state.rows:
+            rows[k] = state.describe(k)
         return rows
 
     def snapshot(self, iteration: int, *, whole: bool, waits: bool) -> list[SnapshotPart] | None:

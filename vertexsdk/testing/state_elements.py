@@ -1,0 +1,337 @@
+"""The conformance suite for state elements: a class of tests that a test file subclasses.
+
+The tests hold an element to the contract of `vertexsdk.StateElement`, by random calls of its
+methods. What is undone, stored or divided among partitions has to answer as rows in memory do on
+which the same calls were made.
+
+Example:
+    >>> from vertexsdk import Map
+    >>> class TestCounts(StateElementSuite):
+    ...     def element(self, key):
+    ...         return Map(key, int)
+    ...
+    ...     def arguments(self, method, chance):
+    ...         return (chance.randrange(9),) if method in ("__setitem__", "setdefault") else ()
+    >>> TestCounts().test_calls_that_raise_are_taken_back(random.Random(0))
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import cloudpickle
+import pytest
+
+from vertexsdk.engine.keyed._table import StoredTable
+from vertexsdk.engine.keyed.calls import owners_of_keys, stored_values
+from vertexsdk.errors import InputError
+from vertexsdk.program.keyed import ABSENT, KINDS, TableSpec, answered, to_int
+from vertexsdk.program.keyed_state import Journal, StateElement, as_seen, settled
+from vertexsdk.state.reading import NAME_COLUMNS, overlay
+from vertexsdk.stateful.placement import Partitioned, PerPartition
+
+_KEYS: dict[type, list[Any]] = {
+    int: [0, 1, 7, -1, (1 << 63) - 1, -(1 << 63)],
+    str: ["", "a", "b", "ä", "\0", "\ud800"],
+}
+_IN_BRACKETS = {"__getitem__", "__setitem__", "__delitem__", "__contains__"}
+
+
+class StateElementSuite:
+    """Subclass it and define `element`, and `arguments` of methods that take more than the key.
+
+    Values of `arguments` should be few and small, so that calls meet each other, and their sums
+    exact, as those of whole numbers are.
+    """
+
+    key_types: ClassVar[Sequence[type]] = (int, str)
+    """The types of keys that the element may have."""
+
+    examples = 10
+    """Random histories that each test draws."""
+
+    combine: ClassVar[Callable[[Any, Any], Any] | None] = None
+    """What `PerPartition(..., combine=)` is given."""
+
+    any_order = True
+    """Whether rows that are combined have the same results in whichever order they are."""
+
+    def element(self, key: type) -> StateElement:
+        """Return the element, with keys of a type."""
+        raise NotImplementedError("define `element` in the subclass of StateElementSuite")
+
+    def arguments(self, method: str, chance: random.Random) -> tuple[Any, ...]:
+        """Return arguments of a method, after the key; of a property the value that is set."""
+        return ()
+
+    @pytest.fixture
+    def chance(self) -> random.Random:
+        return random.Random(0)
+
+    def test_it_is_declared(self) -> None:
+        for key in self.key_types:
+            element = self.element(key)
+            Partitioned(element, key="key")
+            PerPartition(element, combine=type(self).combine)
+            assert repr(cloudpickle.loads(cloudpickle.dumps(element))) == repr(element)
+
+    def test_keys_are_converted(self, chance: random.Random) -> None:
+        for key in self.key_types:
+            rows = _Rows(self, key)
+            element, wrong = rows.element, "a" if rows.spec.key == "int" else 5
+            methods = {*element.reads, *element.writes} - {*element.without_key}
+            for method in methods if element.keyed else ():
+                refused = False
+                for _ in range(10):
+                    try:
+                        rows.call(method, wrong, self.arguments(method, chance))
+                    except (InputError, IndexError):
+                        refused = True
+                    except Exception:  # of other arguments
+                        continue
+                    else:
+                        refused = False
+                        break
+                assert refused, f"{rows}.{method} takes the key {wrong!r}: call convert_key first"
+
+    def test_calls_that_raise_are_taken_back(self, chance: random.Random) -> None:
+        for rows in self._histories():
+            rows.journal.running = True
+            for _ in range(20):
+                method, key, arguments = rows.draw(chance)
+                before = rows.answers()
+                first = rows.outcome(method, key, arguments)
+                rows.journal.undo(0)
+                assert rows.answers() == before, (
+                    f"{rows}.{method} changes a row that is not taken back: set it by put(), or "
+                    "note() each dict before it is changed, and change no other object"
+                )
+                assert rows.outcome(method, key, arguments) == first
+                rows.journal.clear()
+
+    def test_what_reads_changes_nothing(self, chance: random.Random) -> None:
+        for rows in self._histories():
+            for _ in range(20):
+                rows.change(chance)
+                rows.table.sync()
+                stored = rows.stored()
+                for method in rows.element.reads:
+                    rows.answer(method, chance.choice(rows.keys))
+                    assert (rows.stored(), rows.table.state.changed) == (stored, set()), (
+                        f"{rows}.{method} is declared in reads, and changes a row"
+                    )
+
+    def test_answers_are_copies(self, chance: random.Random) -> None:
+        for rows in self._histories():
+            for _ in range(20):
+                method, key, arguments = rows.draw(chance)
+                answers = [(method, rows.outcome(method, key, arguments))]
+                for method in rows.element.reads:
+                    key, arguments = chance.choice(rows.keys), self.arguments(method, chance)
+                    answers.append((method, rows.outcome(method, key, arguments, reads=True)))
+                copies = copy.deepcopy(answers)
+                rows.change(chance)
+                before = rows.answers()
+                for (method, answer), (_, as_it_was) in zip(answers, copies, strict=True):
+                    assert answer == as_it_was, f"{rows}.{method} returns what changes later: copy"
+                    if isinstance(answer, list | dict | set):
+                        answer.clear()
+                        assert rows.answers() == before, f"{rows}.{method} returns its row: copy it"
+
+    def test_the_same_calls_have_the_same_results(self, chance: random.Random) -> None:
+        for rows in self._histories():
+            other = _Rows(self, rows.key)
+            for _ in range(20):
+                method, key, arguments = rows.draw(chance)
+                assert rows.outcome(method, key, arguments) == other.outcome(method, key, arguments)
+            assert rows.stored() == other.stored(), f"{rows}: draw nothing at random in it"
+
+    def test_rows_are_stored(self, chance: random.Random) -> None:
+        for rows in self._histories():
+            for _ in range(20):
+                rows.change(chance)
+            again = _Rows(self, rows.key)
+            for key, stored in rows.stored().items():
+                rows.check_fields(stored)
+                again.table.state.restore(key, stored)
+            assert again.answers() == rows.answers(), (
+                f"{rows}: the rows that from_fields returns answer otherwise than those that "
+                "to_fields was given"
+            )
+
+    @pytest.mark.parametrize("partitions", [(1, 1), (1, 2), (2, 1), (7, 2), (2, 7)])
+    def test_snapshots_are_resumed(
+        self, partitions: tuple[int, int], chance: random.Random
+    ) -> None:
+        for expected in self._histories():
+            parts = [_Rows(self, expected.key) for _ in range(partitions[0])]
+            layers: list[list[Any]] = [[] for _ in parts]
+            for step in range(40):
+                method, key, arguments = expected.draw(chance)
+                outcome = expected.outcome(method, key, arguments)
+                owner = parts[expected.owner(key, len(parts))]
+                assert owner.outcome(method, key, arguments) == outcome
+                for part, own in zip(parts, layers, strict=True) if step % 4 == 3 else ():
+                    own.append(part.captured(whole=not own))
+            resumed = [_Rows(self, expected.key) for _ in range(partitions[1])]
+            for p, part in enumerate(resumed):
+                for own in layers:
+                    part.restore(overlay(own), p, len(resumed))
+            for key in expected.keys:
+                answers = resumed[expected.owner(key, len(resumed))].answers(key)
+                assert answers == expected.answers(key), (
+                    f"{expected}: rows of key {key!r} that were read from deltas differ: each "
+                    "change has to come to put(), remove() or note()"
+                )
+            if len(resumed) == 1:
+                assert resumed[0].answers() == expected.answers()
+
+    def test_instances_are_combined(self, chance: random.Random) -> None:
+        for key in self.key_types:
+            seen = [False, False]  # whether the first row matters, and the second one
+            for _ in range(4 * self.examples):
+                parts = [_Rows(self, key, where="partition") for _ in range(3)]
+                own = chance.choice(parts[0].keys)
+                for rows in parts:
+                    rows.change(chance, own)
+                    while own not in rows.stored() or chance.random() < 0.5:
+                        rows.change(chance, own)
+                one, other, third = parts
+                both = one.merged(other)
+                both.check_fields(both.stored()[own])
+                seen[0] |= both.answers() != other.answers()
+                seen[1] |= both.answers() != one.answers()
+                left, right = both.merged(third), one.merged(other.merged(third))
+                assert left.answers() == right.answers(), (
+                    f"{both}: combine has other results if other rows are combined first"
+                )
+                assert not self.any_order or both.answers() == other.merged(one).answers(), (
+                    f"{both}: combine(a, b) and combine(b, a) differ: set any_order = False if "
+                    "they may"
+                )
+            assert all(seen), f"{rows}: combine drops one of the two rows"
+
+    def _histories(self) -> list[_Rows]:
+        return [_Rows(self, key) for key in self.key_types for _ in range(self.examples)]
+
+
+class _Rows:
+    """An element's rows of one partition, and calls on them."""
+
+    def __init__(self, suite: StateElementSuite, key: type, where: str = "key") -> None:
+        self.suite, self.key, self.element = suite, key, suite.element(key)
+        placement = PerPartition(self.element, combine=type(suite).combine)
+        placement.name = "element"
+        combine = placement.spec.combine
+        self.spec, self.journal = TableSpec("element", self.element, where, combine), Journal()
+        self.table = StoredTable(self.spec, self.journal)
+        self.view = as_seen(self.spec, self.table.state)
+        self.keys = _KEYS[KINDS[self.element.key]] if self.element.keyed else [0]
+        if self.element.number_of_keys is not None:
+            self.keys = list(range(min(self.element.number_of_keys, 6)))
+
+    def __str__(self) -> str:
+        return type(self.element).__name__
+
+    # Calls
+
+    def draw(self, chance: random.Random, key: Any = ABSENT) -> tuple[str, Any, tuple[Any, ...]]:
+        """Draw a method that may change a row, a key and arguments."""
+        method = chance.choice(list(self.element.writes))
+        key = chance.choice(self.keys) if key is ABSENT else key
+        return method, key, self.suite.arguments(method, chance)
+
+    def change(self, chance: random.Random, key: Any = ABSENT) -> None:
+        self.outcome(*self.draw(chance, key))
+
+    def call(
+        self, method: str, key: Any, arguments: tuple[Any, ...], *, reads: bool = False
+    ) -> Any:
+        element, arguments = self.element, copy.deepcopy(arguments)
+        if isinstance(getattr(type(self.view), method, None), property):
+            if method in element.writes and not reads:
+                return setattr(self.view, method, *arguments)
+            return getattr(self.view, method)
+        if element.keyed and method not in element.without_key:
+            others = len(element.brackets) - 1 if method in _IN_BRACKETS else 0
+            at = [*arguments[:others]]
+            at.insert(element.brackets.index("key") if others else 0, key)
+            arguments = (tuple(at) if others else key, *arguments[others:])
+        return getattr(self.view, method)(*arguments)
+
+    def outcome(
+        self, method: str, key: Any, arguments: tuple[Any, ...], *, reads: bool = False
+    ) -> Any:
+        """Return what a call answers, or the error that it raises, with its changes undone."""
+        mark, running = self.journal.mark(), self.journal.running
+        self.journal.running = True
+        try:
+            answer = self.call(method, key, arguments, reads=reads)
+            all_rows = method in self.element.without_key or hasattr(answer, "__next__")
+            return settled(answer) if all_rows else answered(answer)
+        except Exception as error:
+            self.journal.undo(mark)
+            return f"{type(error).__name__}: {error}"
+        finally:
+            self.journal.running = running
+            if not running:
+                self.journal.clear()
+
+    def answer(self, method: str, key: Any) -> Any:
+        """Return what a method that reads answers to always the same arguments."""
+        arguments = self.suite.arguments(method, random.Random(f"{method} {key!r}"))
+        answer = copy.deepcopy(self.outcome(method, key, arguments, reads=True))
+        if method in self.element.without_key and isinstance(answer, list):
+            answer.sort(key=repr)  # rows have no order
+        return answer
+
+    def answers(self, key: Any = ABSENT) -> dict[Any, Any]:
+        """Return what all methods that read answer, of all keys or of one."""
+        keys, element = (self.keys if key is ABSENT else [key]), self.element
+        found = {(m, k): self.answer(m, k) for m in element.reads for k in keys
+                 if m not in element.without_key}  # fmt: skip
+        if key is ABSENT:
+            found |= {(m, None): self.answer(m, None) for m in element.without_key
+                      if m in element.reads}  # fmt: skip
+        return found
+
+    # Storing
+
+    def stored(self) -> dict[Any, Any]:
+        state = self.table.state
+        rows = {key: copy.deepcopy(state.stored(key)) for key in state.rows}
+        return {key: row for key, row in rows.items() if row is not ABSENT}
+
+    def check_fields(self, stored: Any) -> None:
+        """Refuse fields of other types than those that are declared."""
+        fields = (stored,) if self.spec.single else stored
+        assert len(fields) == len(self.spec.fields), f"{self}.to_fields: {stored!r}"
+        for (name, kind), value in zip(self.spec.fields.items(), fields, strict=True):
+            assert type(value) is KINDS[kind], (
+                f"{self}.to_fields returns {value!r} for the field {name}: return {kind}"
+            )
+            assert kind != "int" or to_int(value) == value
+
+    def captured(self, *, whole: bool) -> Any:
+        self.table.sync()
+        return self.table.capture(whole=whole)
+
+    def restore(self, columns: Any, partition: int = 0, partitions: int = 1) -> None:
+        """Add the rows of a snapshot whose keys a partition owns."""
+        keys = columns["id"]
+        if self.spec.key == "str":
+            keys = columns[NAME_COLUMNS[0]], columns[NAME_COLUMNS[1]]
+        self.table.restore(columns, owners_of_keys(keys, partitions) == partition)
+
+    def owner(self, key: Any, partitions: int) -> int:
+        return int(owners_of_keys(stored_values(self.spec.key, [key]), partitions)[0])
+
+    def merged(self, other: _Rows) -> _Rows:
+        """Return the rows of one partition that takes those of two."""
+        both = _Rows(self.suite, self.key, where="partition")
+        for rows in (self, other):
+            both.restore(rows.captured(whole=True))
+        return both
