@@ -30,7 +30,7 @@ from vertexsdk.state.errors import FullError, StateError
 LARGE = 1 << 20  # bytes from which a segment is a file of its own
 CACHED = 2
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_AT_ONCE = 1 << 30  # a single write() stops at 2 GiB
+_AT_ONCE = 8 << 20  # bytes that are written, and synced: a commit beside it waits for no more
 _CUT = 240  # hex digits in the name of a directory
 
 
@@ -62,6 +62,8 @@ class Files:
                     view = memoryview(piece).cast("B")
                     while view:
                         view = view[os.write(descriptor, view[:_AT_ONCE]) :]
+                        if view and self._sync:
+                            os.fdatasync(descriptor)
                 if self._sync:
                     os.fsync(descriptor)
             finally:

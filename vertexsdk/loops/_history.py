@@ -748,7 +748,7 @@ class LoopHistory(VersionHistory[LoopRecord]):
                     self.settle()
                 except Exception as error:
                     _log.warning("%s: the newest answer is not in the store: %s", self.loop, error)
-                self._writes.close()
+                self.end_writes()
                 self.closed_by = ClosedError(f"loop {self.loop!r} was closed; resume it")
                 self._close_engine()
                 self.store.close()

@@ -100,6 +100,10 @@ class VersionHistory(ABC, Generic[R]):
         """Call a function that writes to the store, in the thread, after the versions so far."""
         return self._writes.submit(work)
 
+    def end_writes(self) -> None:
+        """Wait for all writes, and end the thread."""
+        self._writes.close()
+
     def settle(self) -> None:
         """Wait until everything is in the store; called by who may commit.
 

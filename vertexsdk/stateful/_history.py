@@ -68,18 +68,20 @@ class CallHistory(VersionHistory[CallRecord]):
         return CallRecord(**counts, tail=tail)
 
     def append(self, calls: Calls, offsets: Mapping[str, Any] | None = None) -> None:
-        """Make calls durable, perhaps none, and the offsets of their source.
+        """Begin to make calls durable, perhaps none, and the offsets of their source.
+
+        They are when `settle` returns; if it raises, they may be in the log or not.
 
         Raises:
             StateError: the store failed; they may be in the log or not.
         """
         record = self.record
         if not len(calls):
-            self._commit(record, [], [], offsets=offsets)
+            self._commit(record, [], [], offsets=offsets, behind=True)
             return
         block, group, tail = next_block(record.tail, calls, Calls.join)
         record = record._replace(calls=record.calls + len(calls), tail=tail)
-        self._append(block, group, record, offsets=offsets)
+        self._append(block, group, record, offsets=offsets, behind=True)
 
     def _append(self, block: Calls, group: str, record: CallRecord, **fields: Any) -> None:
         unwritten: list[EncodedSegment] = []

@@ -1,7 +1,8 @@
 """`StatefulLoop`: a stateful class on partitions, with its state in a store.
 
-Calls are taken together: whoever calls while a block runs is part of the next one. A block is in
-the log of the store before it runs, so what was answered is not lost.
+Calls are taken together: whoever calls while a block runs is part of the next one. A block is
+written to the log of the store while it runs, and is answered when it is there: what was answered
+is not lost.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ class MethodCalls:
     def map(self, *columns: Any, return_exceptions: bool = False) -> list[Any]:
         """Call the method many times, and return the answers in the order of the calls.
 
-        Calls go in blocks of 65,536, each of which is in the log before it runs.
+        Calls go in blocks of 65,536, each of which is in the log before it is answered.
 
         Args:
             columns: for each parameter its values, an iterable, a NumPy array, an Arrow array or a
@@ -209,7 +210,7 @@ class StatefulLoop:
     `flow.count.submit("be")` returns a future, `flow.count.map(words)` takes many calls. Answers
     are those of an instance of the class on which the calls are made one after the other.
 
-    Calls that change state are in the log of the store before they run. Where a call raises
+    Calls that change state are in the log of the store before they are answered. Where a call raises
     `StateError` or `RunError`, it may have been done or not; no other one is lost.
 
     Args:
@@ -615,6 +616,7 @@ class StatefulLoop:
             with suppress(InvalidStateError):  # cancelled by its caller
                 self._waiting.popleft()[2].set_exception(reason)
         self._lose_engine()
+        self._history.end_writes()
         if self._temporary:
             with suppress(StateError):
                 self._store.delete(self.loop)
@@ -737,6 +739,7 @@ class StatefulLoop:
                 if engine is None:
                     engine = self._restored(self._history.record.calls - len(writers))
                 answers, failures = engine.run(calls)
+                self._history.settle()  # the log is written meanwhile
             except BaseException as error:
                 if engine is not None:
                     engine.close()
