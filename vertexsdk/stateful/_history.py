@@ -1,8 +1,7 @@
 """The versions of a stateful class in a store: snapshots of its tables, and the calls since then.
 
-A block of calls is one version: it is durable before it runs, and so before it is answered. A
-snapshot has a topology segment, which cuts the log: its columns are empty, and its meta names the
-tables.
+A block of calls is one version: it is durable before it is answered. A snapshot has a topology
+segment, which cuts the log: its columns are empty, and its meta names the tables.
 """
 
 from __future__ import annotations
