@@ -90,9 +90,14 @@ class Ledger:
         """The ledger of a main loop's version.
 
         Raises:
-            InputError: the version is of a run.
+            InputError: the version is of a run or of a stateful class.
         """
         ledger = cls.of(manifest)
+        if ledger is None and "keyed" in manifest.statistics:
+            raise InputError(
+                f"loop {manifest.loop!r} is of a stateful class, and not a main loop: go on with "
+                "StatefulLoop.resume(...), on any number of partitions"
+            )
         if ledger is None:
             raise InputError(
                 f"loop {manifest.loop!r} is not a main loop: it was written by a run, which stores "
