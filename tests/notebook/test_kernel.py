@@ -92,7 +92,7 @@ main.query().close()
 def test_our_errors_are_one_line(kernel: Kernel) -> None:
     assert kernel.error("run('pagerank', Graph.from_arrays([1], [2]), dampin=1)") == [
         "InputError: pagerank: 'dampin' is neither an option nor a parameter (did you mean "
-        "damping?); its parameters are: damping, iterations, epsilon, personalise"
+        "damping?); its parameters are: damping, iterations, epsilon, personalise, weight"
     ]
     kernel.text("def mine():\n    return read('memory://no-store', 'pagerank')")
     (line,) = kernel.error("mine()")

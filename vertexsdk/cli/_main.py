@@ -450,12 +450,12 @@ def _query(args: argparse.Namespace) -> int:
     if args.output:
         check_path(args.output)
     backend = address_or_default(args.backend)
-    if _query_state(args, backend):
-        return 0
     if args.timeout is not None and not args.exact:
         raise InputError("--timeout needs --exact, which it limits: add --exact")
     if args.program is not None and (args.at is None or not args.exact):
         raise InputError("--program is for --exact --at I, which compute an answer: add both")
+    if _query_state(args, backend):
+        return 0
     result = read(
         backend, args.loop, args.at, trusted=args.trusted, exact=args.exact, timeout=args.timeout,
         program=args.program,
