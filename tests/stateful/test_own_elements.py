@@ -214,7 +214,7 @@ def test_fields_have_names_of_columns() -> None:
         Named(str, total=list)  # type: ignore[arg-type]
     with pytest.raises(ProgramError, match="give combine="):
         PerPartition(Named(str, text=str))
-    assert repr(PerPartition(Named(str, total=int))) == "PerPartition(Named(str, total=int))"
+    assert repr(PerPartition(Named(str, total=int))) == "PerPartition(Named(str))"
 
 
 THEIRS = """
@@ -252,4 +252,4 @@ def test_processors_need_no_module_of_an_element(
     spec = cloudpickle.loads(pickled)
     state = state_in_memory(spec, Journal())
     state.add("a", "begin")  # type: ignore[attr-defined]
-    assert (repr(spec.element), state.stored("a")) == ("Newest(str, text=str)", "begin")
+    assert (repr(spec.element), state.stored("a")) == ("Newest(str)", "begin")
