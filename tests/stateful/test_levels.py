@@ -248,6 +248,18 @@ def test_a_matrix_by_column(partitions: int) -> None:
         assert state_of_loop(flow, plain) == state_of(plain)
 
 
+@pytest.mark.parametrize("partitions", PARTITIONS)
+def test_all_rows_of_a_matrix_are_read_among_calls_by_key(partitions: int) -> None:
+    url = f"memory://columns-among-{partitions}"
+    with StatefulLoop(Links, backend=url, partitions=partitions, replace=True) as flow:
+        futures = [(flow.link.submit("a", k % 3, 1.0), flow.product.submit()) for k in range(1, 60)]
+        answers = [product.result() for _, product in futures]
+    plain = Links()
+    for k, answer in enumerate(answers, 1):
+        plain.link("a", k % 3, 1.0)
+        assert answer == plain.product()
+
+
 def test_stored_rows_of_matrices_and_of_every_partition(tmp_path: Path) -> None:
     url = f"lmdb://{tmp_path}/store"
     with StatefulLoop(Recommender, backend=url, partitions=2) as flow:

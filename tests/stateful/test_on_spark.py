@@ -10,13 +10,14 @@ from pyspark.sql import SparkSession
 
 from tests.stateful.forty_programs import Recommender
 from tests.stateful.histories import CALLS, History
+from tests.stateful.own_elements import Board
 from tests.stateful.programs import Divided, KeyValue, Visits, WordCount
 from tests.stateful.test_oracle import run_history
 from tests.support.seeds import seed
 from vertexsdk import Stateful, StatefulLoop
 
 
-@pytest.mark.parametrize("cls", [WordCount, Visits, Divided, Recommender])
+@pytest.mark.parametrize("cls", [WordCount, Visits, Divided, Recommender, Board])
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_answers_on_processors_are_those_of_a_plain_object(
     spark: SparkSession, cls: type[Stateful], partitions: int, tmp_path: Any

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from vertexsdk.errors import InputError, ProgramError, excerpt
 from vertexsdk.program.keyed import ABSENT, KINDS, TableSpec, answered, to_float
@@ -304,13 +304,6 @@ class StateElement:
     number_of_keys: int | None = None
     row_methods: Sequence[str] = ()
     instead: Mapping[str, str] = MappingProxyType({})
-    _arguments: tuple[Any, ...] = ()
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Keep the arguments, for `repr`."""
-        element = super().__new__(cls)
-        element._arguments = args, kwargs
-        return element
 
     def __init__(self, key: type, /, **fields: type) -> None:
         of = type(self).__name__
@@ -325,9 +318,8 @@ class StateElement:
         self.single = len(fields) == 1
 
     def __repr__(self) -> str:
-        args, kwargs = self._arguments
-        shown = [*map(_shown, args), *(f"{name}={_shown(v)}" for name, v in kwargs.items())]
-        return f"{type(self).__name__}({', '.join(shown)})"
+        own = [f"{name}={value!r}" for name, value in vars(self).items() if name not in _DECLARED]
+        return f"{type(self).__name__}({', '.join([self.key] * self.keyed + own)})"
 
     def check(self) -> None:
         """Refuse an element that is not declared as it has to be.
@@ -354,6 +346,9 @@ class StateElement:
             raise ProgramError(f"{of}: {name} is in without_key alone: add it to reads or writes")
 
 
+_DECLARED = {"key", "fields", "single", *StateElement.__annotations__}
+
+
 def kind_of_type(declared: object, allowed: Collection[str], what: str) -> str:
     """Return the name of a type, of `KINDS`.
 
@@ -370,10 +365,6 @@ def kind_of_type(declared: object, allowed: Collection[str], what: str) -> str:
             return kind
     shown = getattr(declared, "__name__", None) or excerpt(declared)
     raise ProgramError(f"{what} {shown} is not supported: use {', '.join(allowed)}")
-
-
-def _shown(value: Any) -> str:
-    return value.__name__ if isinstance(value, type) else repr(value)
 
 
 def state_in_memory(spec: TableSpec, journal: Journal) -> RowsState:

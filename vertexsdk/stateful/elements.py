@@ -116,6 +116,11 @@ class Map(StateElement):
         if fields:
             self.row_methods = ("__getitem__", "get", "setdefault")
 
+    def __repr__(self) -> str:
+        values = self.fields.items()
+        shown = [kind if self.single else f"{name}={kind}" for name, kind in values]
+        return f"Map({', '.join([self.key, *shown])})"
+
 
 class ValueAccess:
     """One value, `self.total.value`.
@@ -165,6 +170,9 @@ class Value(StateElement):
 
     def __init__(self, value: type) -> None:
         super().__init__(int, value=value)
+
+    def __repr__(self) -> str:
+        return f"Value({self.fields['value']})"
 
 
 class ArrayState(MapState):
@@ -228,6 +236,9 @@ class Array(StateElement):
         if not isinstance(size, int) or size < 1:
             raise ProgramError(f"Array: size is {excerpt(size)}; give the number of places")
         self.size = self.number_of_keys = size
+
+    def __repr__(self) -> str:
+        return f"Array({self.fields['value']}, size={self.size})"
 
 
 class MatrixState(RowsState):

@@ -83,7 +83,7 @@ class Partitioned(Placement):
         ProgramError: the element is not one, or the key is not a name.
 
     Example:
-        >>> from vertexsdk import Stateful
+        >>> from vertexsdk import Map, Stateful
         >>> class Balance(Stateful):
         ...     cents = Partitioned(Map(int, int), key="account")
         ...     def add(self, account: int, amount: int) -> int:
@@ -119,7 +119,7 @@ class PerPartition(Placement):
         ProgramError: there is no `combine` for values that are not numbers.
 
     Example:
-        >>> from vertexsdk import Stateful, gather_all, on_all
+        >>> from vertexsdk import Stateful, Value, gather_all, on_all
         >>> class Words(Stateful):
         ...     number = PerPartition(Value(int))
         ...     def add(self, line: str) -> None:
@@ -161,7 +161,7 @@ class Broadcast(Placement):
         ProgramError: `element` is not a state element.
 
     Example:
-        >>> from vertexsdk import Stateful
+        >>> from vertexsdk import Map, Stateful
         >>> class Flags(Stateful):
         ...     flags = Broadcast(Map(str, bool))
         ...     def switch(self, flag: str, on: bool) -> None:

@@ -1,6 +1,7 @@
-"""For authors of backends and programs: the conformance suite (`backends`), and oracles.
+"""For authors of backends, state elements and programs: conformance suites, and oracles.
 
-Needs pytest and hypothesis.
+The suites are `backends`, which needs pytest and hypothesis, and `state_elements`, which needs
+pytest.
 """
 
-__all__ = ["backends", "oracles"]
+__all__ = ["backends", "oracles", "state_elements"]

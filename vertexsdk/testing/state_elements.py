@@ -25,12 +25,16 @@ from typing import Any, ClassVar
 import cloudpickle
 import pytest
 
-from vertexsdk.engine.keyed._table import StoredTable
 from vertexsdk.engine.keyed.calls import owners_of_keys, stored_values
 from vertexsdk.errors import InputError
-from vertexsdk.program.keyed import ABSENT, KINDS, TableSpec, answered, to_int
-from vertexsdk.program.keyed_state import Journal, StateElement, as_seen, settled
-from vertexsdk.state.reading import NAME_COLUMNS, overlay
+from vertexsdk.program.keyed import ABSENT, KINDS, answered
+from vertexsdk.program.keyed_state import (
+    Journal,
+    StateElement,
+    as_seen,
+    settled,
+    state_in_memory,
+)
 from vertexsdk.stateful.placement import Partitioned, PerPartition
 
 _KEYS: dict[type, list[Any]] = {
@@ -116,11 +120,11 @@ class StateElementSuite:
         for rows in self._histories():
             for _ in range(20):
                 rows.change(chance)
-                rows.table.sync()
-                stored = rows.stored()
+                rows.snapshot()
                 for method in rows.element.reads:
                     rows.answer(method, chance.choice(rows.keys))
-                    assert (rows.stored(), rows.table.state.changed) == (stored, set()), (
+                    fields = {key: rows.state.stored(key) for key in rows.state.rows}
+                    assert (fields, rows.state.changed) == (rows.stored, set()), (
                         f"{rows}.{method} is declared in reads, and changes a row"
                     )
 
@@ -147,16 +151,15 @@ class StateElementSuite:
             for _ in range(20):
                 method, key, arguments = rows.draw(chance)
                 assert rows.outcome(method, key, arguments) == other.outcome(method, key, arguments)
-            assert rows.stored() == other.stored(), f"{rows}: draw nothing at random in it"
+            assert rows.snapshot() == other.snapshot(), f"{rows}: draw nothing at random in it"
 
     def test_rows_are_stored(self, chance: random.Random) -> None:
         for rows in self._histories():
             for _ in range(20):
                 rows.change(chance)
             again = _Rows(self, rows.key)
-            for key, stored in rows.stored().items():
-                rows.check_fields(stored)
-                again.table.state.restore(key, stored)
+            for key, fields in rows.snapshot().items():
+                again.state.restore(key, fields)
             assert again.answers() == rows.answers(), (
                 f"{rows}: the rows that from_fields returns answer otherwise than those that "
                 "to_fields was given"
@@ -168,18 +171,17 @@ class StateElementSuite:
     ) -> None:
         for expected in self._histories():
             parts = [_Rows(self, expected.key) for _ in range(partitions[0])]
-            layers: list[list[Any]] = [[] for _ in parts]
             for step in range(40):
                 method, key, arguments = expected.draw(chance)
                 outcome = expected.outcome(method, key, arguments)
                 owner = parts[expected.owner(key, len(parts))]
                 assert owner.outcome(method, key, arguments) == outcome
-                for part, own in zip(parts, layers, strict=True) if step % 4 == 3 else ():
-                    own.append(part.captured(whole=not own))
+                for part in parts if step % 4 == 3 else ():
+                    part.snapshot()
             resumed = [_Rows(self, expected.key) for _ in range(partitions[1])]
-            for p, part in enumerate(resumed):
-                for own in layers:
-                    part.restore(overlay(own), p, len(resumed))
+            for part in parts:
+                for key, fields in part.stored.items():
+                    resumed[expected.owner(key, len(resumed))].state.restore(key, fields)
             for key in expected.keys:
                 answers = resumed[expected.owner(key, len(resumed))].answers(key)
                 assert answers == expected.answers(key), (
@@ -193,15 +195,16 @@ class StateElementSuite:
         for key in self.key_types:
             seen = [False, False]  # whether the first row matters, and the second one
             for _ in range(4 * self.examples):
-                parts = [_Rows(self, key, where="partition") for _ in range(3)]
+                parts = [_Rows(self, key) for _ in range(3)]
                 own = chance.choice(parts[0].keys)
                 for rows in parts:
-                    rows.change(chance, own)
-                    while own not in rows.stored() or chance.random() < 0.5:
+                    for _ in range(100):
                         rows.change(chance, own)
+                        if own in rows.snapshot() and chance.random() < 0.5:
+                            break
                 one, other, third = parts
                 both = one.merged(other)
-                both.check_fields(both.stored()[own])
+                both.snapshot()  # checks the types of fields
                 seen[0] |= both.answers() != other.answers()
                 seen[1] |= both.answers() != one.answers()
                 left, right = both.merged(third), one.merged(other.merged(third))
@@ -221,14 +224,13 @@ class StateElementSuite:
 class _Rows:
     """An element's rows of one partition, and calls on them."""
 
-    def __init__(self, suite: StateElementSuite, key: type, where: str = "key") -> None:
+    def __init__(self, suite: StateElementSuite, key: type) -> None:
         self.suite, self.key, self.element = suite, key, suite.element(key)
-        placement = PerPartition(self.element, combine=type(suite).combine)
-        placement.name = "element"
-        combine = placement.spec.combine
-        self.spec, self.journal = TableSpec("element", self.element, where, combine), Journal()
-        self.table = StoredTable(self.spec, self.journal)
-        self.view = as_seen(self.spec, self.table.state)
+        self.spec = PerPartition(self.element, combine=type(suite).combine).spec
+        self.journal = Journal()
+        self.state = state_in_memory(self.spec, self.journal)
+        self.stored: dict[Any, Any] = {}
+        self.view = as_seen(self.spec, self.state)
         self.keys = _KEYS[KINDS[self.element.key]] if self.element.keyed else [0]
         if self.element.number_of_keys is not None:
             self.keys = list(range(min(self.element.number_of_keys, 6)))
@@ -300,38 +302,35 @@ class _Rows:
 
     # Storing
 
-    def stored(self) -> dict[Any, Any]:
-        state = self.table.state
-        rows = {key: copy.deepcopy(state.stored(key)) for key in state.rows}
-        return {key: row for key, row in rows.items() if row is not ABSENT}
+    def snapshot(self) -> dict[Any, Any]:
+        """Bring `stored` up to date by the rows that have changed, and return it."""
+        for key in self.state.changed:
+            fields = self.state.stored(key)
+            self.stored.pop(key, None)
+            if fields is not ABSENT:
+                self._check(fields)
+                self.stored[key] = copy.deepcopy(fields)
+        self.state.changed.clear()
+        return self.stored
 
-    def check_fields(self, stored: Any) -> None:
+    def _check(self, stored: Any) -> None:
         """Refuse fields of other types than those that are declared."""
         fields = (stored,) if self.spec.single else stored
-        assert len(fields) == len(self.spec.fields), f"{self}.to_fields: {stored!r}"
+        assert len(fields) == len(self.spec.fields), (
+            f"{self}.to_fields returns {stored!r}: return a tuple of {', '.join(self.spec.fields)}"
+        )
         for (name, kind), value in zip(self.spec.fields.items(), fields, strict=True):
             assert type(value) is KINDS[kind], (
                 f"{self}.to_fields returns {value!r} for the field {name}: return {kind}"
             )
-            assert kind != "int" or to_int(value) == value
-
-    def captured(self, *, whole: bool) -> Any:
-        self.table.sync()
-        return self.table.capture(whole=whole)
-
-    def restore(self, columns: Any, partition: int = 0, partitions: int = 1) -> None:
-        """Add the rows of a snapshot whose keys a partition owns."""
-        keys = columns["id"]
-        if self.spec.key == "str":
-            keys = columns[NAME_COLUMNS[0]], columns[NAME_COLUMNS[1]]
-        self.table.restore(columns, owners_of_keys(keys, partitions) == partition)
 
     def owner(self, key: Any, partitions: int) -> int:
         return int(owners_of_keys(stored_values(self.spec.key, [key]), partitions)[0])
 
     def merged(self, other: _Rows) -> _Rows:
         """Return the rows of one partition that takes those of two."""
-        both = _Rows(self.suite, self.key, where="partition")
+        both = _Rows(self.suite, self.key)
         for rows in (self, other):
-            both.restore(rows.captured(whole=True))
+            for key, fields in rows.snapshot().items():
+                both.state.restore(key, fields)
         return both

@@ -589,7 +589,7 @@ class KeyedPartition:
                 self._send_by_key(attempt, e, rows)
                 continue
             dummy: Values | None = None
-            if spec is not None and spec.indexed:  # among others that have a key
+            if spec is not None and spec.where == "key":  # among others that have a key
                 dummy = stored_values(spec.key, [DEFAULTS[spec.key]] * len(rows.keys))
             entries = rows.entries(e, dummy)
             if element.send == "here":
