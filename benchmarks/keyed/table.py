@@ -17,6 +17,9 @@ _TITLES = {
     "lmdb-1": "stateful class, LMDB, 1 partition",
     "lmdb-2": "stateful class, LMDB, 2 partitions in one process",
     "strings-1": "stateful class, LMDB, strings as keys",
+    "lists-1": "stateful class, LMDB, lists for arrays",
+    "redis-1": "stateful class, Valkey, appendfsync always",
+    "postgres-1": "stateful class, PostgreSQL",
 }
 
 

@@ -1,6 +1,6 @@
 """Suite ``keyed``: calls of stateful classes, beside a dict and Valkey.
 
-The parts are cases: dict, valkey, memory-1, lmdb-1, lmdb-2, strings-1.
+The parts are cases: dict, valkey, memory-1, lmdb-1, lmdb-2, strings-1, lists-1, redis-1, postgres-1.
 """
 
 from __future__ import annotations
