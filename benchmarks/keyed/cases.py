@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from benchmarks.case_process import CaseProcess
-from benchmarks.keyed import bulk
+from benchmarks.keyed import bulk, chain, counting, ratings, restoring, states, words
 from benchmarks.keyed.sizes import Sizes
 from tests.support.servers import PostgresServer, RedisServer
 
@@ -22,6 +22,18 @@ CASES: dict[str, Callable[[CaseProcess, Sizes], None]] = {
     "lists-1": partial(bulk.loop, given="lists"),
     "redis-1": partial(bulk.served, RedisServer),
     "postgres-1": partial(bulk.served, PostgresServer),
+    "states": states.states,
+    "processors": states.processors,
+    "count-lmdb": counting.counted,
+    "count-spark": counting.counted_by_spark,
+    "words-lmdb": words.words,
+    "words-bytewax": words.words_by_bytewax,
+    "words-spark": words.words_by_spark,
+    "restore": restoring.restore,
+    "ratings-lmdb": ratings.ratings,
+    "ratings-spark": ratings.ratings_by_spark,
+    "chain": partial(chain.chain, True),
+    "chain-inprocess": partial(chain.chain, False),
 }
 
 
