@@ -98,7 +98,7 @@ def processors(process: CaseProcess, sizes: Sizes) -> None:
             url = f"lmdb://{process.scratch}/{count}-{kind}"
             return _made(writer, url, {**options(kind, every), "partitions": count, "spark": spark})
 
-        in_turns(process, sizes, f"{count} processors", every, 2, make)
+        in_turns(process, sizes, f"{count} × {sizes.each} MB", every, 2, make)
 
 
 def _made(writer: Writer, url: str, told: dict[str, Any]) -> Any:

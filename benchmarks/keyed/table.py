@@ -50,8 +50,8 @@ def document(r: Results) -> Document:
             (f"{megabytes} MB", every) for megabytes in sizes.states
             for every in (sizes.intervals if megabytes == smallest else (states.AIM,))
         ])),
-        (f"Put, {sizes.each} MB on each processor", _snapshots(r, "processors", [
-            (f"{count} processors", min(sizes.intervals)) for count in sizes.processors
+        ("Put, the same state on each processor", _snapshots(r, "processors", [
+            (f"{count} × {sizes.each} MB", min(sizes.intervals)) for count in sizes.processors
         ])),
         ("Keys of a stream, counted", _counted(r)),
         ("Words in windows", _words(r)),

@@ -34,7 +34,7 @@ def _report(sizes: Sizes | None = None, others: float = 0.0) -> str:
         case(name, put=[put], get=[0.5 * put], one_put=[6e-4], one_get=[2e-3])
     puts = {"100 MB none 10": [100.0], "100 MB asynchronous 10": [96.0, 97.0, 90.0]}
     case("states", **puts, **{"100 MB asynchronous 10 longest": [0.2]})
-    case("processors", **{"4 processors none 2": [8e5]})
+    case("processors", **{"4 × 25 MB none 2": [8e5]})
     case("count-lmdb", events=[9e5])
     case("count-spark", events=[3e4])
     case("words-lmdb", **{"10 ms": [0.0], "25 ms": [4e5], "50 ms": [5e5], "100 ms": [6e5]})
@@ -58,7 +58,7 @@ def test_tables_and_targets_say_what_was_measured() -> None:
         "| Valkey, pipelines of 1,000, appendfsync everysec | 200,000 | 100,000 |",
         "asynchronous snapshots every 10 s | no snapshots | 0.96 × | ≥ 0.95 | reached |",
         "| 100 MB | 10 s | asynchronous | 96 | 0.96× | **0.200** (1) |",
-        "| 4 processors | 2 s | none | 800,000 | 1× |",
+        "| 4 × 25 MB | 2 s | none | 800,000 | 1× |",
         "| transformWithStateInPandas, RocksDB | 30 × | ≥ 20 | reached |",
         "lengths kept up with |  | 3 of 4 | ≥ 4 | **not reached** |",
         "| words/s in windows of 10 ms | Bytewax | not installed | – | shown |",
