@@ -12,7 +12,7 @@ from benchmarks.options import add_common, numbers, parts, publish, quotable, ru
 from benchmarks.snapshots import cases, table
 from benchmarks.snapshots.sizes import Sizes
 
-__all__ = ["QUICK", "main"]
+__all__ = ["QUICK", "main", "seconds_between"]
 
 QUICK = (
     "--parts", "intervals-inprocess,pause-2,loss,day", "--scale", "12", "--batch", "2000",
@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
         help=f"of {','.join([*_GROUPS, *cases.CASES])}")  # fmt: skip
     add("--scale", type=int, choices=range(4, 27), default=plain.scale, metavar="4..26")
     add("--batch", type=int, default=plain.batch, help="changes between two queries")
-    add("--intervals", type=_seconds, default=plain.intervals,
+    add("--intervals", type=seconds_between, default=plain.intervals,
         help="seconds between snapshots: 0.5,1,3,10")  # fmt: skip
     add("--turn", type=float, default=plain.turn, help="seconds of a turn, at least")
     add("--turns", type=int, default=plain.turns, help="turns of each kind every 3 s")
@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _seconds(text: str) -> tuple[float, ...]:
+def seconds_between(text: str) -> tuple[float, ...]:
     """Reads 0.5,1,3."""
     try:
         read = sorted({float(word) for word in text.split(",")})
