@@ -1,9 +1,10 @@
-"""What a main loop needs is killed: nothing is lost or doubled, and it serves again."""
+"""What a loop needs is killed: nothing is lost or doubled, and it serves again."""
 
 from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -16,25 +17,31 @@ from tests.support.soak_kills import StreamRecord, check_answer, soak_kills
 pytestmark = pytest.mark.full  # kills processes
 
 
-def test_drivers(tmp_path: Path) -> None:
-    kills = soak_kills(f"lmdb://{tmp_path}/state", None, 2, random.Random(seed()))
+@pytest.mark.parametrize("program", ["main", "stateful"])
+def test_drivers(program: Literal["main", "stateful"], tmp_path: Path) -> None:
+    chance, url = random.Random(seed()), f"lmdb://{tmp_path}/state"
+    kills = soak_kills(url, None, 2, chance, program=program)
     assert len(kills.seconds["driver"]) == 2
 
 
+@pytest.mark.parametrize("program", ["main", "stateful"])
 @pytest.mark.parametrize("kind", [RedisServer, PostgresServer])
-def test_servers_and_drivers(kind: type[RedisServer] | type[PostgresServer]) -> None:
+def test_servers_and_drivers(
+    kind: type[RedisServer] | type[PostgresServer], program: Literal["main", "stateful"]
+) -> None:
+    chance, kinds = random.Random(seed()), ["server", "driver"]
     with kind() as server:
-        chance = random.Random(seed())
-        kills = soak_kills(server.url(), server, 2, chance, kinds=["server", "driver"])
+        kills = soak_kills(server.url(), server, 2, chance, program=program, kinds=kinds)
     assert kills.number == 2
 
 
 @pytest.mark.cluster
-def test_executors(tmp_path: Path) -> None:
+@pytest.mark.parametrize("program", ["main", "stateful"])
+def test_executors(program: Literal["main", "stateful"], tmp_path: Path) -> None:
     """Without its executor a loop has too few slots for its processors: it waits for another."""
     chance, master = random.Random(seed()), "local-cluster[2,2,1024]"
     url = f"lmdb://{tmp_path}/state"
-    kills = soak_kills(url, None, 1, chance, master=master, kinds=["executor"])
+    kills = soak_kills(url, None, 1, chance, program=program, master=master, kinds=["executor"])
     assert kills.number == 1
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.stateful.programs import KeyValue, Names, Visits, WordCount
-from vertexsdk import InputError, Map, Partitioned, Stateful, StatefulLoop
+from vertexsdk import InputError, Map, Partitioned, PerPartition, Stateful, StatefulLoop
 from vertexsdk.cli import main
 
 
@@ -30,6 +30,17 @@ def query(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str
     status = main(["query", *arguments])
     captured = capsys.readouterr()
     return status, captured.out, captured.err
+
+
+class Sums(Stateful):
+    """A state element of which several partitions have the same keys."""
+
+    users = Partitioned(Map(int, int), key="user")
+    sums = PerPartition(Map(str, int))
+
+    def add(self, user: int, number: int) -> None:
+        self.users[user] += 1
+        self.sums["all"] += number
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 7])
@@ -99,6 +110,35 @@ def test_rows_are_read_by_sql(postgres_url: str) -> None:
             "SELECT coalesce(name, vertex::text), value FROM vertex_state WHERE loop = 'WordCount'"
         ).fetchall()
     assert sorted(rows) == [("be", 3), ("not", 1), ("or", 1), ("quick", 1), ("to", 2)]
+
+
+def test_rows_of_each_partition_are_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"lmdb://{tmp_path}/store"
+    with StatefulLoop(Sums, backend=url, partitions=2) as sums:
+        sums.add.map(range(10), [1] * 10)
+    for key in ((), ("--key", "all")):
+        out = query(capsys, "Sums", "--element", "sums", *key, "--backend", url)[1]
+        names, values = zip(*(line.split(" value=") for line in out.splitlines()), strict=True)
+        assert (names, sum(map(int, values))) == (("all", "all"), 10)
+
+
+def test_rows_of_each_partition_are_read_by_sql(postgres_url: str) -> None:
+    import psycopg
+
+    place, _, rest = postgres_url.partition("?schema=")
+    schema = rest.partition("&")[0]
+    with StatefulLoop(Sums, backend=postgres_url, partitions=2) as sums:
+        sums.add.map(range(10), [1] * 10)
+        sums.snapshot()
+        sums.add.map(range(10), [1] * 10)
+    with psycopg.connect(place, options=f"-c search_path={schema}") as link:
+        rows = link.execute(
+            "SELECT class, name, value FROM vertex_state WHERE loop = 'Sums' AND class <> 'users'"
+        ).fetchall()
+    assert sorted(row[:2] for row in rows) == [("sums[0]", "all"), ("sums[1]", "all")]
+    assert sum(row[2] for row in rows) == 20
 
 
 def test_state_is_kept_by_name(tmp_path: Path) -> None:

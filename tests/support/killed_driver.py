@@ -25,7 +25,17 @@ from vertexsdk.state import StateError
 from vertexsdk.transport import resident
 from vertexsdk.transport.session import session
 
-__all__ = ["OPTIONS", "PROGRAMS", "SOURCE", "Edges", "apply_batch", "batch"]
+__all__ = [
+    "OPTIONS",
+    "PROGRAMS",
+    "SOURCE",
+    "DriverLog",
+    "Edges",
+    "apply_batch",
+    "batch",
+    "process_ids",
+    "started",
+]
 
 Edges = dict[tuple[int, int], float]
 PROGRAMS: dict[str, Mapping[str, Any]] = {"sssp": {"origin": 0}, "wcc": {}, "pagerank": {}}
@@ -57,7 +67,7 @@ def apply_batch(edges: Edges, number: int) -> None:
             edges[a, b] = value[0]
 
 
-class _Log:
+class DriverLog:
     """Lines `KIND SECONDS WORD...`, each written whole."""
 
     def __init__(self, path: str) -> None:
@@ -69,11 +79,15 @@ class _Log:
         os.write(self._file, f"{line}\n".encode())
 
 
-def main(url: str, program: str, master: str, log: str, answers: str) -> None:
-    """Go on from what is in the store, or begin; on Spark, or with the master "none" in process."""
-    said = _Log(log)
+def started(master: str, log: str) -> tuple[DriverLog, Any]:
+    """Return the log, and the session of a driver on Spark; with the master "none" it has none."""
     resident.SLOT_SECONDS = 60.0  # the machine may be busy
-    spark: Any = None if master == "none" else session(master, app="driver")
+    return DriverLog(log), None if master == "none" else session(master, app="driver")
+
+
+def main(url: str, program: str, master: str, log: str, answers: str) -> None:
+    """Go on from what is in the store, or begin."""
+    said, spark = started(master, log)
     options = {**OPTIONS, "loop": program, "backend": url}
     try:
         loop = MainLoop.resume(spark, program, **options)
@@ -87,7 +101,7 @@ def main(url: str, program: str, master: str, log: str, answers: str) -> None:
         try:
             if processors != loop.progress()["restarts"]:
                 processors = loop.progress()["restarts"]
-                said.say("processors", *_processors(loop))
+                said.say("processors", *process_ids(loop._history.engine.graph.workers))
             if asks:
                 _answer(loop, said, number, Path(answers))
                 asks = False
@@ -115,9 +129,8 @@ def _merge_a_branch(loop: MainLoop) -> None:
         branch.close(forget=True)
 
 
-def _processors(loop: MainLoop) -> list[int]:
-    """The process ids of the loop's processors; none if it is in this process."""
-    workers: Any = loop._history.engine.graph.workers  # type: ignore[attr-defined]
+def process_ids(workers: Any) -> list[int]:
+    """The process ids of a loop's processors; none if they are in this process."""
     return workers.run(_own_id) if getattr(workers, "resident", False) else []
 
 
@@ -125,7 +138,7 @@ def _own_id(partition: int) -> int:
     return os.getpid()
 
 
-def _answer(loop: MainLoop, said: _Log, number: int, answers: Path) -> None:
+def _answer(loop: MainLoop, said: DriverLog, number: int, answers: Path) -> None:
     """Write an exact answer, with what the loop has taken in until then."""
     asked = time.monotonic()
     with contextlib.closing(loop.query()) as result:

@@ -3,8 +3,9 @@
 A driver process commits versions whose content tells their iteration, written by two worker
 processes, and says when each commit was acknowledged. After every kill the store must have every
 version that was acknowledged, and each version that is there must be whole. With `--runs` the
-driver is that of a real run on Spark: see `soak_runs`. `./dev soak kills` kills what a main loop
-needs while changes stream in, and measures how long it takes to serve again: see `soak_kills`.
+driver is that of a real run on Spark: see `soak_runs`. `./dev soak kills` kills what main loops
+and stateful classes need while changes and calls stream in, and measures how long it takes to serve
+again: see `soak_kills`.
 `./dev soak protocol` kills nothing: it makes random runs of the protocol of bounded asynchrony; see
 `protocol_simulator`. `./dev soak simulate` makes runs and main loops of which processors,
 connections and messages are lost in one process, see `simulated_histories`, and those whose store
@@ -52,6 +53,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="soak", description=__doc__)
     parser.add_argument("what", choices=["state", "kills", "protocol", "simulate", "faults"])
     parser.add_argument("--count", type=int, default=200, help="kills of each backend; default 200")
+    parser.add_argument(
+        "--program", choices=["main", "stateful"], help="what `kills` is about; default: both"
+    )
     parser.add_argument("--worlds", type=int, default=20_000, help="of the protocol; default 20000")
     parser.add_argument("--histories", type=int, default=1000, help="simulated; default 1000")
     parser.add_argument("--twice", action="store_true", help="simulate each history two times")
@@ -78,8 +82,15 @@ def main(arguments: list[str] | None = None) -> int:
                 said = soak_faults(url)
             elif options.what == "kills":
                 master = options.master or "local-cluster[2,2,1024]"
-                kills = soak_kills(url, server, options.count, chance, master=master, show=True)
-                said = f"\n{kills.table()}"
+                programs = [options.program] if options.program else ["main", "stateful"]
+                tables = [
+                    soak_kills(
+                        url, server, options.count // len(programs), chance, program=program,
+                        master=master, show=True,
+                    ).table()
+                    for program in programs
+                ]  # fmt: skip
+                said = "\n" + "\n\n".join(tables)
             elif options.runs:
                 said = soak_runs(
                     url, server, options.count, chance, options.master or "local-cluster[2,1,1024]"

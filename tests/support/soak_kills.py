@@ -1,11 +1,13 @@
-"""`./dev soak kills`: kill what a main loop needs at random instants of a stream of changes.
+"""`./dev soak kills`: kill what a loop needs at random instants of what it does.
 
-A driver process (see `killed_driver`) ingests batches and asks for answers, on a cluster of Spark
-or in its own process. What is killed: the driver, after which another goes on from the store; the
-Python worker of a processor; its executor; the store's server, which is started again over the
-same directory. After each kill nothing that was acknowledged may be lost or doubled, answers must
-equal those of NetworkX for the same edges, and the loop must serve again: a batch that was sent
-after the kill is acknowledged, and an exact answer is given. How long that takes is measured.
+A driver process takes changes into a main loop and asks for answers (see `killed_driver`), or makes
+calls of a stateful class (see `killed_calls`), on a cluster of Spark or in its own process. What is
+killed: the driver, after which another goes on from the store; the Python worker of a processor;
+its executor; the store's server, which is started again over the same directory. After each kill
+nothing that was acknowledged may be lost or doubled, answers must equal those of NetworkX for the
+same edges, or those of a plain object of the class, and the loop must serve again: a batch or calls
+that were sent after the kill are acknowledged, and an exact answer is given. How long that takes is
+measured.
 """
 
 from __future__ import annotations
@@ -18,14 +20,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from tests.support import killed_calls
+from tests.support.call_record import CallRecord
 from tests.support.killed_driver import PROGRAMS, Edges, apply_batch, batch
 from tests.support.soak_runs import opened, processes_of_session
 from vertexsdk.testing.oracles import disagreements, expected
@@ -44,8 +49,7 @@ class Kills:
     """What was killed, and the seconds until the loop served again, by kind."""
 
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    batches: int = 0
-    answers: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
 
     @property
     def number(self) -> int:
@@ -59,11 +63,8 @@ class Kills:
             if times := self.seconds.get(kind):
                 middle, longest = statistics.median(times), max(times)
                 lines.append(f"| {kind} | {len(times)} | {middle:.1f} | {longest:.1f} |")
-        summary = (
-            f"{self.number} kills over {self.batches:,} batches: none lost, none doubled; "
-            f"{self.answers:,} answers, none wrong"
-        )
-        return "\n".join([*lines, summary])
+        counts = ", ".join(f"{count:,} {what}" for what, count in self.counts.items())
+        return "\n".join([*lines, f"{self.number} kills over {counts}: all as it must be"])
 
 
 def soak_kills(
@@ -72,6 +73,7 @@ def soak_kills(
     number: int,
     chance: random.Random,
     *,
+    program: Literal["main", "stateful"] = "main",
     master: str = "none",
     kinds: list[str] | None = None,
     show: bool = False,
@@ -80,19 +82,22 @@ def soak_kills(
 
     Args:
         server: of the store, see `servers`; None if it has none.
+        program: of which the loops are: main loops, or stateful classes.
         master: of Spark; "none" has the loop in the driver's process.
         kinds: what is killed, in order; by default drawn from what there is.
         show: print each kill.
 
     Raises:
-        AssertionError: a batch was lost or taken in twice, an answer was wrong, or the loop did not
-            serve again.
+        AssertionError: a batch or a call was lost or doubled, an answer was wrong, or the loop did
+            not serve again.
     """
     there = ["driver", *(["executor", "worker"] if master != "none" else [])]
     there += ["server"] if server else []
     kills = Kills()
     with tempfile.TemporaryDirectory(prefix="vertexsdk-kills-", ignore_cleanup_errors=True) as made:
-        loops = {name: StreamRecord(name) for name in PROGRAMS}
+        loops: dict[str, _Record] = {name: StreamRecord(name) for name in PROGRAMS}
+        if program == "stateful":
+            loops = {name: CallRecord(name, Path(made)) for name in killed_calls.PROGRAMS}
         driver = _Driver(url, loops[chance.choice([*loops])], master, Path(made), 0)
         try:
             driver.await_served(time.monotonic())
@@ -106,9 +111,8 @@ def soak_kills(
             pass
         finally:
             driver.end()
-            kills.batches = sum(stream.last + 1 for stream in loops.values())
-            kills.answers = sum(stream.answers for stream in loops.values())
-        _check_store(url, [stream.name for stream in loops.values() if stream.last >= 0])
+            kills.counts = sum((loop.counts for loop in loops.values()), Counter())
+        _check_store(url, [loop.name for loop in loops.values() if loop.begun])
     return kills
 
 
@@ -117,7 +121,7 @@ def _kill(
     driver: _Driver,
     server: Any,
     chance: random.Random,
-    loops: dict[str, StreamRecord],
+    loops: dict[str, _Record],
     kills: Kills,
 ) -> _Driver:
     """Kill one, and wait until the loop serves; return the driver that goes on."""
@@ -126,10 +130,10 @@ def _kill(
         old = driver.process.pid
         driver.kill()
         if chance.random() < 0.3:  # another loop of the same store
-            stream = loops[chance.choice([*loops])]
+            record = loops[chance.choice([*loops])]
         else:
-            stream = driver.stream
-        driver = driver.next(stream)
+            record = driver.record
+        driver = driver.next(record)
         driver.await_served(began)
         _end_session(old)
     elif kind == "server":
@@ -138,7 +142,9 @@ def _kill(
         server.start()
         driver.await_served(began)
     else:
-        worker = chance.choice(driver.processors)
+        while not (workers := [*filter(_lives, driver.processors)]):  # they are being started
+            driver.follow(0.01)
+        worker = chance.choice(workers)
         _kill_process(worker if kind == "worker" else _parent(_parent(worker)))
         while _lives(worker):  # the worker of a dead executor serves on for a moment
             driver.follow(0.01)
@@ -154,15 +160,30 @@ class StreamRecord:
     Attributes:
         name: the program's.
         last: the newest batch that was acknowledged.
-        answers: how many were compared.
+        counts: of what was compared.
     """
 
+    module, options = "tests.support.killed_driver", ()
     name: str
     last: int = -1
-    answers: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
     _edges: Edges = field(default_factory=lambda: {(0, 1): 1.0})
     _reached: int = -1
     _changes: int = 0
+
+    @property
+    def begun(self) -> bool:
+        """Whether the store has the loop."""
+        return self.last >= 0
+
+    def take(self, kind: str, words: Sequence[str]) -> None:
+        """Take in a line of the driver's log."""
+        if kind == "resumed":
+            self.resumed(int(words[0]), int(words[1]))
+        elif kind == "acknowledged":
+            self.acknowledged(int(words[0]))
+        elif kind == "answered":
+            self.answered(int(words[0]), int(words[1]), Path(words[2]))
 
     def resumed(self, number: int, changes: int) -> None:
         """Compare what a driver has resumed with what was acknowledged."""
@@ -177,6 +198,7 @@ class StreamRecord:
         """Note a batch, each of which comes once and in order."""
         assert number == self.last + 1, f"{self.name}: batch {number} after {self.last}"
         self.last = number
+        self.counts["batches"] += 1
 
     def answered(self, number: int, changes: int, file: Path) -> None:
         """Compare an answer with the oracle's."""
@@ -186,7 +208,7 @@ class StreamRecord:
         with np.load(file) as columns:
             check_answer(self.name, self._edges, dict(columns))
         file.unlink()
-        self.answers += 1
+        self.counts["answers"] += 1
 
     def _forward(self, number: int) -> None:
         """Make the edges those after a batch."""
@@ -211,6 +233,9 @@ def check_answer(program: str, edges: Edges, columns: dict[str, Any]) -> None:
     assert not wrong, f"{program}: {wrong[:5]}"
 
 
+_Record = StreamRecord | CallRecord
+
+
 class _Driver:
     """A driver process with its JVM and executors, and what it has said.
 
@@ -219,15 +244,15 @@ class _Driver:
         served: when the loop served again, as `await_served` found.
     """
 
-    def __init__(self, url: str, stream: StreamRecord, master: str, place: Path, number: int):
+    def __init__(self, url: str, record: _Record, master: str, place: Path, number: int):
         self._given = url, master, place
-        self._number, self.stream = number, stream
+        self._number, self.record = number, record
         self._log, self._errors = place / f"log-{number}", place / f"errors-{number}"
         self._log.touch()
-        command = [sys.executable, "-m", "tests.support.killed_driver", url, stream.name, master]
+        command = [sys.executable, "-m", record.module, url, record.name, master]
         with self._errors.open("wb") as errors:
             self.process = subprocess.Popen(
-                [*command, str(self._log), str(place)],
+                [*command, str(self._log), str(place), *record.options],
                 stdout=errors, stderr=errors, start_new_session=True,
             )  # fmt: skip
         self._position = 0
@@ -235,10 +260,10 @@ class _Driver:
         self._sent = self._asked = float("-inf")  # of the newest batch and answer that came back
         self.served = self._came = 0.0
 
-    def next(self, stream: StreamRecord) -> _Driver:
+    def next(self, record: _Record) -> _Driver:
         """A driver that goes on after this one."""
         url, master, place = self._given
-        return _Driver(url, stream, master, place, self._number + 1)
+        return _Driver(url, record, master, place, self._number + 1)
 
     def follow(self, seconds: float) -> None:
         """Read what it says for so long."""
@@ -268,7 +293,9 @@ class _Driver:
         self.process.wait(30)
 
     def _read(self) -> None:
-        text = self._log.read_bytes()[self._position :].decode()
+        with self._log.open("rb") as log:
+            log.seek(self._position)
+            text = log.read().decode()
         whole = text[: text.rfind("\n") + 1]
         self._position += len(whole.encode())
         for line in whole.splitlines():
@@ -276,17 +303,14 @@ class _Driver:
             self._take(kind, float(came), words)
 
     def _take(self, kind: str, came: float, words: list[str]) -> None:
-        if kind == "resumed":
-            self.stream.resumed(int(words[0]), int(words[1]))
-        elif kind == "processors":
+        if kind == "processors":
             self.processors = [int(word) for word in words]
             self._require(bool(words) or self._given[1] == "none", "has no processors")
         elif kind == "acknowledged":
-            self.stream.acknowledged(int(words[1]))
-            self._sent, self._came = float(words[0]), came
+            self._sent, self._came = float(words.pop(0)), came
         elif kind == "answered":
-            self.stream.answered(int(words[1]), int(words[2]), Path(words[3]))
-            self._asked, self._came = float(words[0]), came
+            self._asked, self._came = float(words.pop(0)), came
+        self.record.take(kind, words)
 
     def _require(self, holds: bool, what: str) -> None:
         if not holds:

@@ -58,13 +58,17 @@ def _parts(
     store: VersionReader, manifest: Manifest, layers: list[SegmentRef]
 ) -> Iterator[dict[str, Column]]:
     ids = IdFields(store, manifest)
-    for (_, group), refs in layers_by_partition(layers):
+    fields = manifest.state_fields.values()
+    partial = {field["element"] for field in fields if field.get("where") == "partition"}
+    for (partition, group), refs in layers_by_partition(layers):
         columns = overlay([_unpickled(store, ref) for ref in refs])
         if "name.offsets" in columns:
             names = unpack_strings(columns.pop("name.offsets"), columns.pop("name.bytes"))
             columns["name"] = np.array(names, object)
         for field in ids.names & columns.keys():
             columns[field] = ids.decode(columns[field])
+        if group in partial or (partial and not group):  # other partitions have rows of these keys
+            group = f"{group}[{partition}]"
         if group:
             columns["class"] = np.full(len(columns["id"]), group, object)
         yield columns

@@ -54,12 +54,13 @@ class StoredState:
         self.missing = counts["calls"] - counts["snapshot"]
         fields = manifest.state_fields
         keys = {str(one.get("element")): str(one.get("key")) for one in fields.values()}
+        partial = {one.get("element") for one in fields.values() if one.get("where") == "partition"}
         self._element = choose_element(manifest.loop, keys, element)
-        self._key = keys[self._element]
+        self._key, self._partial = keys[self._element], self._element in partial
         self._group = segment_groups(keys)[self._element]
 
     def rows(self, keys: Sequence[Any] = ()) -> Iterator[tuple[Any, dict[str, Any]]]:
-        """Yield keys with their fields.
+        """Yield keys with their fields; of `PerPartition` state those of each partition.
 
         Args:
             keys: those without a row are left out; none of them for all rows.
@@ -67,7 +68,7 @@ class StoredState:
         Raises:
             StateError: the version cannot be read.
         """
-        if keys:
+        if keys and not self._partial:
             yield from self._store.lookup(
                 self._manifest.loop, keys, self._manifest, group=self._group, ids_of_group=self._key
             ).items()
@@ -81,7 +82,8 @@ class StoredState:
                 ids = unpack_strings(columns.pop("name.offsets"), columns.pop("name.bytes"))
             values = zip(*(column.tolist() for column in columns.values()), strict=True)
             for key, row in zip(ids, values, strict=True):
-                yield key, dict(zip(columns, row, strict=True))
+                if not keys or key in keys:
+                    yield key, dict(zip(columns, row, strict=True))
 
     def key_of(self, text: str) -> Any:
         """Return the key that a text names.
