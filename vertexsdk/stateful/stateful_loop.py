@@ -210,8 +210,8 @@ class StatefulLoop:
     `flow.count.submit("be")` returns a future, `flow.count.map(words)` takes many calls. Answers
     are those of an instance of the class on which the calls are made one after the other.
 
-    Calls that change state are in the log of the store before they are answered. Where a call raises
-    `StateError` or `RunError`, it may have been done or not; no other one is lost.
+    Calls that change state are in the log of the store before they are answered. Where a call
+    raises `StateError` or `RunError`, it may have been done or not; no other one is lost.
 
     Args:
         cls: a subclass of `Stateful`.
