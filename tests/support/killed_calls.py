@@ -39,7 +39,7 @@ from vertexsdk import (
 from vertexsdk.errors import VertexError
 from vertexsdk.loops.streams.intake import Stream
 
-__all__ = ["FILES", "PROGRAMS", "CallProgram", "Sales", "unpacked"]
+__all__ = ["FILES", "PROGRAMS", "CallProgram", "Sales", "packed", "unpacked"]
 
 Draw = Callable[[random.Random], tuple[Any, ...]]
 Outcome = tuple[Any] | None  # the answer, or the error that the method raised; None: not known
