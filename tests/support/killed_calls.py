@@ -39,7 +39,7 @@ from vertexsdk import (
 from vertexsdk.errors import VertexError
 from vertexsdk.loops.streams.intake import Stream
 
-__all__ = ["FILES", "PROGRAMS", "CallProgram", "Sales", "unpacked"]
+__all__ = ["FILES", "PROGRAMS", "CallProgram", "Sales", "packed", "unpacked"]
 
 Draw = Callable[[random.Random], tuple[Any, ...]]
 Outcome = tuple[Any] | None  # the answer, or the error that the method raised; None: not known
@@ -48,6 +48,7 @@ _RUN = 20  # calls: in every second run of so many they are of one method
 _PARTITIONS = (1, 2, 3)
 _SNAPSHOT_EVERY = 40  # calls
 _LINES = 20  # of each file, at most, before calls are made
+_QUERY_SECONDS = 0.5  # between answers
 _RETRY_SECONDS = 0.05
 _ITEMS, _PAGES = [*"abcdefg", "", "ä"], [f"page{k}" for k in range(30)]
 
@@ -191,7 +192,7 @@ class _Driver:
         self.stream: Stream | None = None
         self.doubt = True  # which calls the loop has is to be said
         self.engine: object = None
-        self.turns = [*[self.make_calls] * 24, *[self.answer] * 3, self.fork, self.rescale]
+        self.asked = float("-inf")
 
     def turn(self) -> None:
         """Do one thing."""
@@ -206,7 +207,9 @@ class _Driver:
             lines = [f"{self.program.line(self.chance, number)}\n" for _ in range(count)]
             with file.open("ab", buffering=0) as end:
                 end.write("".join(lines).encode())
-        self.chance.choice(self.turns)()
+        if self.asked + _QUERY_SECONDS < time.monotonic():
+            self.answer()
+        self.chance.choice([*[self.make_calls] * 20, self.fork, self.rescale])()
 
     def make_calls(self) -> None:
         how = self.chance.choice(["single", "submit", "map"])
@@ -233,7 +236,7 @@ class _Driver:
 
     def answer(self) -> None:
         """Say the state, and answers to calls that only read."""
-        asked = time.monotonic()
+        self.asked = time.monotonic()
         assert self.stream is not None
         self.stream.processAllAvailable()
         reads = []
@@ -242,7 +245,7 @@ class _Driver:
                 arguments = draw(self.chance)
                 reads.append((name, arguments, getattr(self.flow, name)(*arguments)))
             state = self.state(self.flow)
-        self.said.say("answered", f"{asked:.3f}", packed(state, reads))
+        self.said.say("answered", f"{self.asked:.3f}", packed(state, reads))
 
     def fork(self) -> None:
         """Say what a fork comes to on which the next calls are made."""
