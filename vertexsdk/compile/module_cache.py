@@ -19,12 +19,22 @@ from types import ModuleType
 import numba
 
 from vertexsdk.arrays.private_files import NotPrivateError, cache_directory, open_file
-from vertexsdk.compile import _arithmetic, _delivery_kernels, _intrinsics, _method_kernels, _rewrite
+from vertexsdk.compile import (
+    _arithmetic,
+    _delivery_kernels,
+    _exact_arithmetic,
+    _intrinsics,
+    _method_kernels,
+    _rewrite,
+)
 
 
 def _engine_digest() -> str:
     digest = hashlib.sha256(numba.__version__.encode())
-    for module in (_arithmetic, _delivery_kernels, _method_kernels, _rewrite, _intrinsics):
+    modules = (
+        _arithmetic, _delivery_kernels, _exact_arithmetic, _method_kernels, _rewrite, _intrinsics,
+    )  # fmt: skip
+    for module in modules:
         loader = getattr(module, "__loader__", None)
         source = loader.get_source(module.__name__) if loader is not None else ""
         digest.update((source or "").encode())

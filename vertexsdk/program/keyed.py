@@ -13,7 +13,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from vertexsdk.errors import InputError, excerpt
 
@@ -374,6 +374,28 @@ class Each(NamedTuple):
     then: tuple[int, tuple[Any, ...]] | None
 
 
+class ElementText(NamedTuple):
+    """A task element as the compiler takes it: a function of the fields of a row.
+
+    Attributes:
+        body: its statements, which return whether there is a row then, whether it has changed, the
+            fields that it may set, and the answer as three numbers.
+        reads, stores: the fields that it reads or sets, and those that it may set.
+        changes: it may set a field, or remove the row.
+        names: of the arguments that it reads.
+        arguments: the places and types of these.
+        constants: the names outside that it reads, with their types.
+    """
+
+    body: str
+    reads: tuple[str, ...]
+    stores: tuple[str, ...]
+    changes: bool
+    names: tuple[str, ...]
+    arguments: tuple[tuple[int, str], ...]
+    constants: tuple[tuple[str, str], ...]
+
+
 @dataclass(frozen=True)
 class TaskElement:
     """A part of a method that accesses one state element, by one key.
@@ -390,6 +412,8 @@ class TaskElement:
         item: it runs for items of a loop, or on all partitions: its answer is one of many.
         whole: it reads all rows of the state element that a partition has.
         line: where its access is.
+        text: for the compiler; None where Python runs it.
+        interpreted: the line that keeps it from being compiled, and why.
     """
 
     table: str | None
@@ -402,6 +426,8 @@ class TaskElement:
     item: bool
     whole: bool
     line: int
+    text: ElementText | None = None
+    interpreted: str = ""
 
 
 @dataclass(frozen=True)
@@ -445,12 +471,19 @@ class KeyedProgram:
         cls: the class.
         tables: of its state elements, by name.
         methods: those that can be called, by name.
+        compiled: whether task elements are compiled; "require", before they run.
     """
 
     name: str
     cls: type
     tables: Mapping[str, TableSpec]
     methods: Mapping[str, KeyedMethod]
+    compiled: bool | Literal["require"] = True
+
+    def accesses_row(self, element: TaskElement) -> bool:
+        """Whether a task element accesses one row of a map that is divided by key."""
+        spec = self.tables.get(element.table or "")
+        return spec is not None and spec.indexed and not element.whole
 
     @property
     def classes(self) -> list[type]:

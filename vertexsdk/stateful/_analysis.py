@@ -9,14 +9,17 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from types import FunctionType
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
+from vertexsdk.compile.element_kernels import element_text
 from vertexsdk.errors import InputError, ProgramError, excerpt
 from vertexsdk.program.keyed import (
     ABSENT,
     CONVERTERS,
     KINDS,
+    ElementText,
     KeyedMethod,
     KeyedProgram,
     Parameter,
@@ -53,6 +56,27 @@ def program_of(cls: type) -> KeyedProgram:
     if cls not in _programs:
         _programs[cls] = _analysed(cls)
     return _programs[cls]
+
+
+def compiled_program(program: KeyedProgram, compiled: bool | Literal["require"]) -> KeyedProgram:
+    """Return a program that runs compiled or not.
+
+    Raises:
+        InputError: `compiled` is not True, False or "require".
+        ProgramError: it is "require", and a task element does not compile; names the line.
+    """
+    if compiled not in (True, False, "require"):
+        raise InputError(f"compiled is {compiled!r}; it must be True, False or 'require'")
+    if compiled == "require":
+        for method in program.methods.values():
+            for element in method.elements:
+                if element.interpreted and program.accesses_row(element):
+                    line, _, why = element.interpreted.removeprefix("line ").partition(", ")
+                    raise ProgramError(
+                        f"{method.file}:{line}: {program.name}.{method.name}: {why}; "
+                        'compiled="require" forbids to interpret it'
+                    )
+    return replace(program, compiled=compiled)
 
 
 def _analysed(cls: type) -> KeyedProgram:
@@ -149,6 +173,7 @@ class _Analysis:
         self._tree: ast.FunctionDef = tree
         self._method = Method(name, function, tree, self._file, self._line)
         self._parents = parents_of(tree)
+        self._trees: dict[FunctionType, ast.FunctionDef] = {}  # of the functions of task elements
         self.calls = {
             node.attr for node in ast.walk(tree)
             if self._method.is_self(node) and self._is_function(node.attr)
@@ -197,8 +222,27 @@ class _Analysis:
         key = cutting.key
         spec = None if key is None else self._elements[cuts[0].table or ""].spec
         parameters = tuple(self._parameters(spec, key))
+        for k, cut in enumerate(cuts):
+            cut.text, cut.interpreted = self._element_text(cut, parameters, first=not k)
         method = KeyedMethod(self._name, parameters, (), key, "", self._file, self._line)
         return method, cuts
+
+    def _element_text(
+        self, cut: Cut, parameters: Sequence[Parameter], *, first: bool
+    ) -> tuple[ElementText | None, str]:
+        """Return a task element for the compiler, or the line that keeps it interpreted."""
+        spec = None if cut.table is None else self._elements[cut.table].spec
+        if spec is None or not spec.indexed or cut.whole:
+            what = "no state" if spec is None else f"more than a row of {spec.name}"
+            return None, f"line {cut.line}, it accesses {what}"
+        if not cut.last:
+            return None, f"line {cut.line}, the call goes on from there"
+        set_here = {n.id for n in ast.walk(self._tree)
+                    if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}  # fmt: skip
+        kinds = {p.name: p.kind for p in parameters if first or p.name not in set_here}
+        tree = self._trees.get(cut.body, self._tree)
+        own = {a.arg: kinds.get(a.arg) for a in tree.args.args[1:]}
+        return element_text(self._method, tree, spec, own, self._cls)
 
     def _parameters(self, spec: TableSpec | None, key: str | None) -> Iterator[Parameter]:
         for parameter in without_self(self._function).parameters.values():
@@ -315,4 +359,5 @@ class _Analysis:
         )
         compiled.__module__, compiled.__name__ = function.__module__, name
         compiled.__code__ = compiled.__code__.replace(co_name=name)
+        self._trees[compiled] = made
         return compiled

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
-from vertexsdk.program.keyed import ABSENT, Each, Onward, answered
+from vertexsdk.program.keyed import ABSENT, Each, ElementText, Onward, answered
 from vertexsdk.program.keyed_state import Partial
 from vertexsdk.stateful._lowering import Lowering
 from vertexsdk.stateful._names import loads, name, stores
@@ -74,6 +74,7 @@ class Cut:
         part: what it was made of.
         table, send, body, writes, last, item, whole: as of a `TaskElement`.
         line: of its access.
+        text, interpreted: as of a `TaskElement`.
     """
 
     table: str | None
@@ -84,6 +85,8 @@ class Cut:
     item: bool
     whole: bool
     line: int
+    text: ElementText | None = None
+    interpreted: str = ""
 
 
 class Cutting:

@@ -4,6 +4,7 @@ which calls have their effects."""
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vertexsdk.program.keyed import KeyedMethod, KeyedProgram, TaskElement
@@ -32,7 +33,8 @@ class KeyedExplanation:
           level 0  pages  Partitioned(Map(str, int))  view by key
           level 1  users  Partitioned(Map(int, int))  view by key
           order    as if calls ran one after another
-          interpreted: all methods
+          compiled     view on users
+          interpreted  view on pages: line 5, the call goes on from there
     """
 
     program: KeyedProgram
@@ -49,8 +51,25 @@ class KeyedExplanation:
         for method in self.program.methods.values():
             if method.serial:
                 lines.append(f"  {' ' * len(label)}  {self._serial(method)}")
-        lines.append("  interpreted: all methods")
-        return "\n".join([self.program.name, *lines])
+        return "\n".join([self.program.name, *lines, *self._compiled()])
+
+    def _compiled(self) -> Iterator[str]:
+        """What accesses one row: compiled, or the line that keeps it interpreted."""
+        compiled, interpreted = list[str](), list[str]()
+        for method in self.program.methods.values():
+            for element in filter(self.program.accesses_row, method.elements):
+                shown = f"{method.name} on {element.table}"
+                if element.text is not None and self.program.compiled:
+                    compiled.append(shown)
+                else:
+                    why = element.interpreted if self.program.compiled else "compiled=False"
+                    interpreted.append(f"{shown}: {why}")
+        if not compiled and not interpreted:
+            yield "  interpreted: all methods"
+        if compiled:
+            yield f"  compiled     {', '.join(dict.fromkeys(compiled))}"
+        for k, why in enumerate(dict.fromkeys(interpreted)):
+            yield f"  {'' if k else 'interpreted':11}  {why}"
 
     def _serial(self, method: KeyedMethod) -> str:
         way = [e.table or "no state" for e in method.elements]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from vertexsdk.compile.kernel_cache import Compiled
 from vertexsdk.engine.keyed.calls import Calls, number_of_values
 from vertexsdk.engine.keyed.keyed_engine import KeyedEngine
 from vertexsdk.errors import CallError, InputError, LostError, RunError, StateError
@@ -30,7 +31,7 @@ from vertexsdk.program.keyed import KeyedMethod
 from vertexsdk.state import Manifest, Store
 from vertexsdk.state.address import Address, address_or_default
 from vertexsdk.state.version_history import ClosedError
-from vertexsdk.stateful._analysis import program_of
+from vertexsdk.stateful._analysis import compiled_program, program_of
 from vertexsdk.stateful._call_service import CallAnswers
 from vertexsdk.stateful._columns import BLOCK, blocks_of
 from vertexsdk.stateful._explain import KeyedExplanation
@@ -223,6 +224,9 @@ class StatefulLoop:
             or a time as "10s". `close` does, and a resumed loop repeats the calls since then.
         snapshots: "asynchronous", rows are copied while calls go on, and a thread writes them; or
             "synchronous", calls wait until they are written.
+        compiled: task elements that access one row are compiled once there are many calls, which go
+            on meanwhile; `explain` says which. False interprets them; "require" refuses a class in
+            which one does not compile, and has the first calls wait for the compiler.
         replace: drop the calls of an earlier loop of that name.
 
     Attributes:
@@ -262,10 +266,11 @@ class StatefulLoop:
         spark: SparkSession | None = None,
         snapshot_every: SnapshotEvery | None = None,
         snapshots: SnapshotKind = "asynchronous",
+        compiled: Compiled = True,
         replace: bool = False,
     ) -> None:
         policy = SnapshotPolicy.of(snapshot_every, snapshots)
-        self._open(cls, backend, loop, partitions, spark, policy, replace=replace)
+        self._open(cls, backend, loop, partitions, spark, policy, compiled, replace=replace)
 
     @classmethod
     def resume(
@@ -278,12 +283,13 @@ class StatefulLoop:
         spark: SparkSession | None = None,
         snapshot_every: SnapshotEvery | None = None,
         snapshots: SnapshotKind = "asynchronous",
+        compiled: Compiled = True,
     ) -> Self:
         """Continue a loop from its store: read the snapshot, and repeat the calls since then.
 
         Args:
             program: the class; its state elements are those that the loop was written with.
-            backend, loop, spark, snapshot_every, snapshots: as for `StatefulLoop`.
+            backend, loop, spark, snapshot_every, snapshots, compiled: as for `StatefulLoop`.
             partitions: among how many the rows are divided from now on.
 
         Raises:
@@ -292,7 +298,7 @@ class StatefulLoop:
         """
         flow = cls.__new__(cls)
         policy = SnapshotPolicy.of(snapshot_every, snapshots)
-        flow._open(program, backend, loop, partitions, spark, policy, resume=True)
+        flow._open(program, backend, loop, partitions, spark, policy, compiled, resume=True)
         return flow
 
     def _open(
@@ -303,11 +309,12 @@ class StatefulLoop:
         partitions: int | None,
         spark: SparkSession | None,
         policy: SnapshotPolicy,
+        compiled: Compiled,
         *,
         replace: bool = False,
         resume: bool = False,
     ) -> None:
-        self.program = program_of(cls)
+        self.program = compiled_program(program_of(cls), compiled)
         self.loop = self.program.name if loop is None else loop
         self._transport = transport_for(spark)
         self.partitions = (

@@ -3,8 +3,9 @@
 A call is a row that goes from one task element to the next: to the owner of the next key, with the
 variables that are still needed. The task elements of one level run for all calls of a block, in the
 order of (call, item), before those of the next one. On a map that is divided by key, a kernel finds
-the rows of all calls, Python runs each on a local value, and the values are written when the level
-is over.
+the rows of all calls. Where the task elements compile, another one runs them on the columns of the
+table (see `element_kernels`); else Python runs each on a local value, and the values are written
+when the level is over.
 
 A call that raises changes nothing. Where it has changed nothing before, its value is not taken.
 Else others may have built on what it did, on all partitions: these tell each other the first such
@@ -18,27 +19,27 @@ import pickle
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.arrow_table import Column
+from vertexsdk.compile.element_kernels import DTYPES, BlockColumns, ElementKernel
 from vertexsdk.engine.keyed._capture import PartitionSnapshot
+from vertexsdk.engine.keyed._entries import Arguments, Entries, Growing
 from vertexsdk.engine.keyed._rows import CurrentRow, RowOfWrongKey, current_row
 from vertexsdk.engine.keyed._table import KeyedTable, StoredTable
-from vertexsdk.engine.keyed.answers import Failure, failure, is_interrupt
+from vertexsdk.engine.keyed.answers import AnswerColumn, Failure, failure, is_interrupt
 from vertexsdk.engine.keyed.calls import (
     Calls,
     Values,
-    join_values,
     number_of_values,
     owners_of_keys,
-    python_values,
     stored_values,
     take_values,
 )
-from vertexsdk.errors import InputError
+from vertexsdk.errors import InputError, ProgramError
 from vertexsdk.program.keyed import (
     ABSENT,
     DEFAULTS,
@@ -57,29 +58,11 @@ from vertexsdk.transport.transport import PEERS, Blocks
 
 Steps: TypeAlias = Generator[tuple[int, Any], tuple[Blocks, list[Any]], Any]
 _LEAST = 64  # calls that are run together after one that raised
+_SMALL = 256  # calls for which Python is as fast as a kernel
+_MANY = 20_000  # calls after which task elements are compiled
+_STOPS = 16  # calls of a block that Python runs, and one of 64, before it runs the rest
 _ANSWER, _NOWHERE = -1, -2  # where a row's result goes, if not to a partition
 _COPY = -3  # in its place: another partition goes on with the same row
-
-
-class _Rows(Sequence[tuple[Any, ...]]):
-    """The arguments of calls of one method, as lists by parameter: no tuple for each call.
-
-    Args:
-        columns: of each parameter the values, of equal length.
-    """
-
-    def __init__(self, columns: Sequence[list[Any]]) -> None:
-        self.columns = columns
-
-    def __len__(self) -> int:
-        return len(self.columns[0])
-
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        return zip(*self.columns, strict=True)
-
-    def __getitem__(self, rows: Any) -> Any:
-        parts = [column[rows] for column in self.columns]
-        return _Rows(parts) if isinstance(rows, slice) else tuple(parts)
 
 
 @cache
@@ -107,101 +90,6 @@ def calling(body, target, current, values, places, columns, append, failed):
     return made
 
 
-class _Entries(NamedTuple):
-    """The rows for which task elements run, in order.
-
-    Attributes:
-        elements: uint16[n]: which task elements, by their place in the program.
-        numbers, positions: int64[n]: the call of each, and the item of its loop.
-        homes: int64[n]: the partition that gathers its result, or where that goes else.
-        keys: of the rows; None where the task elements have none.
-        arguments: of the task elements.
-    """
-
-    elements: NDArray[np.uint16]
-    numbers: NDArray[np.int64]
-    positions: NDArray[np.int64]
-    homes: NDArray[np.int64]
-    keys: Values | None
-    arguments: Sequence[tuple[Any, ...]]
-
-    @classmethod
-    def join(cls, parts: Sequence[_Entries]) -> _Entries:
-        """Return the entries of all parts, in order of (call, item)."""
-        if len(parts) == 1:
-            return parts[0]
-        keys = [part.keys for part in parts if part.keys is not None]
-        joined = cls(
-            np.concatenate([part.elements for part in parts]),
-            np.concatenate([part.numbers for part in parts]),
-            np.concatenate([part.positions for part in parts]),
-            np.concatenate([part.homes for part in parts]),
-            join_values(keys) if keys else None,
-            [values for part in parts for values in part.arguments],
-        )
-        return joined.take(np.lexsort((joined.positions, joined.numbers)))
-
-    def rows(self, first: int, last: int) -> _Entries:
-        """Return the entries first, first + 1, ... last - 1."""
-        if (first, last) == (0, len(self.numbers)):
-            return self
-        keys = self.keys
-        if isinstance(keys, tuple):
-            offsets = keys[0][first : last + 1]
-            keys = offsets - offsets[0], keys[1][offsets[0] : offsets[-1]]
-        elif keys is not None:
-            keys = keys[first:last]
-        own = slice(first, last)
-        return _Entries(
-            self.elements[own], self.numbers[own], self.positions[own], self.homes[own], keys,
-            self.arguments[own],
-        )  # fmt: skip
-
-    def calls(self, low: int, high: int) -> _Entries:
-        """Return the entries of the calls low, low + 1, ... high - 1."""
-        first, last = np.searchsorted(self.numbers, [low, high]).tolist()
-        return self.rows(first, last)
-
-    def take(self, rows: NDArray[np.int64]) -> _Entries:
-        """Return some entries."""
-        keys = None if self.keys is None else take_values(self.keys, rows)
-        arguments = [self.arguments[k] for k in rows.tolist()]
-        return _Entries(
-            self.elements[rows], self.numbers[rows], self.positions[rows], self.homes[rows], keys,
-            arguments,
-        )  # fmt: skip
-
-
-class _Growing:
-    """Rows that go on to one task element, as lists.
-
-    Attributes:
-        runs: (call, first item, home, how many) of rows that are items of one call.
-        keys, arguments: of each row.
-    """
-
-    def __init__(self) -> None:
-        self.runs: list[tuple[int, int, int, int]] = []
-        self.keys: list[Any] = []
-        self.arguments: list[tuple[Any, ...]] = []
-
-    def add(self, number: int, position: int, home: int, key: Any, values: tuple[Any, ...]) -> None:
-        """Add one row."""
-        self.runs.append((number, position, home, 1))
-        self.keys.append(key)
-        self.arguments.append(values)
-
-    def entries(self, e: int, keys: Values | None) -> _Entries:
-        """Return the rows as entries of a task element."""
-        numbers, firsts, homes, counts = np.array(self.runs, np.int64).reshape(-1, 4).T
-        starts = np.cumsum(counts) - counts
-        positions = np.arange(len(self.arguments)) + np.repeat(firsts - starts, counts)
-        return _Entries(
-            np.full(len(self.arguments), e, np.uint16), np.repeat(numbers, counts), positions,
-            np.repeat(homes, counts), keys, self.arguments,
-        )  # fmt: skip
-
-
 class _Attempt:
     """What running some calls of a block has led to so far.
 
@@ -213,23 +101,23 @@ class _Attempt:
         results: by call, (item, result) pairs.
         sent: by partition, (call, item, task element, result), for others that gather.
         out: by partition, rows that go there.
-        numbers, answers: of the calls that have answers.
+        numbers, answers: of the calls that have answers, in parts.
         failures: of those that raised.
-        undo: keys of tables, and what their rows were.
+        undo: keys of tables, and what their rows were, see `KeyedTable.saved`.
         first: the first call that raised after it had changed something.
     """
 
     def __init__(self, high: int) -> None:
-        self.pending: dict[int, dict[str | None, list[_Entries]]] = {}
-        self.growing: dict[int, _Growing] = {}
+        self.pending: dict[int, dict[str | None, list[Entries]]] = {}
+        self.growing: dict[int, Growing] = {}
         self.waiting: dict[int, tuple[int, tuple[Any, ...], int]] = {}
         self.results: dict[int, list[tuple[int, Any]]] = {}
         self.sent: dict[int, list[tuple[int, int, int, Any]]] = {}
-        self.out: dict[int, list[_Entries]] = {}
+        self.out: dict[int, list[Entries]] = {}
         self.numbers: list[NDArray[np.int64]] = []
-        self.answers: list[Any] = []
+        self.answers: list[Sequence[Any]] = []
         self.failures: list[Failure] = []
-        self.undo: list[tuple[KeyedTable, Values, list[Any]]] = []
+        self.undo: list[tuple[KeyedTable, Values, Any]] = []
         self.first = high
 
 
@@ -268,8 +156,22 @@ class KeyedPartition:
             self._of += [method] * len(method.elements)
             self._base += [self._begin[-1]] * len(method.elements)
         self._writes = np.array([e.writes for e in self._elements], np.bool_)
+        self._kernels = self._make_kernels()
         self.layers: dict[str, DeltaLayers] = {}
         self.snapshot: PartitionSnapshot | None = None
+
+    def _make_kernels(self) -> dict[int, ElementKernel]:
+        """Return the kernel of each task element that can have one: one for a level and table."""
+        together: dict[tuple[int, str], list[int]] = {}
+        for e, element in enumerate(self._elements if self.program.compiled else ()):
+            if element.text is not None and element.table is not None:
+                together.setdefault((element.level, element.table), []).append(e)
+        kernels: dict[int, ElementKernel] = {}
+        for (_, table), own in together.items():
+            parts = {e: self._elements[e] for e in own}
+            kernel = ElementKernel(self.program.tables[table], parts, self.program.cls)
+            kernels |= dict.fromkeys(own, kernel)
+        return kernels
 
     def _add_table(self, name: str, table: KeyedTable) -> None:
         """Have a table, which methods see as the state element of that name."""
@@ -293,7 +195,8 @@ class KeyedPartition:
         begin = [self._begun(m, calls, owners) for m in _different(calls.methods)]
         serial = np.array([bool(method.serial) for method in self._methods], np.bool_)
         ends = np.flatnonzero(serial[calls.methods])  # calls that run by themselves
-        numbers, answers, failures = list[NDArray[np.int64]](), list[Any](), list[Failure]()
+        numbers, answers = list[NDArray[np.int64]](), list[Sequence[Any]]()
+        failures = list[Failure]()
         low, size = 0, len(calls)
         while low < len(calls):
             high = min(low + size, len(calls))
@@ -313,10 +216,13 @@ class KeyedPartition:
             answers += attempt.answers
             failures += attempt.failures
             low = high
-        alone = len(numbers) == 1 and len(numbers[0]) == len(calls)
-        return None if alone else np.concatenate([_NONE, *numbers]), answers, failures
+        if len(numbers) == 1:
+            alone = len(numbers[0]) == len(calls)
+            return None if alone else numbers[0], answers[0], failures
+        flat = [answer for part in answers for answer in part]
+        return np.concatenate([_NONE, *numbers]), flat, failures
 
-    def _begun(self, m: int, calls: Calls, owners: NDArray[np.int32] | None) -> _Entries:
+    def _begun(self, m: int, calls: Calls, owners: NDArray[np.int32] | None) -> Entries:
         """Return the first rows of this partition's calls of a method."""
         method, at = self._methods[m], np.flatnonzero(calls.methods == m)
         columns = [calls.arguments[m, p] for p in range(len(method.parameters))]
@@ -324,16 +230,13 @@ class KeyedPartition:
             own = np.flatnonzero(owners[at] == self.partition)
             at = at[own]
             columns = [take_values(column, own) for column in columns]
-        arguments: Sequence[tuple[Any, ...]] = [()] * len(at)
-        if columns:
-            arguments = _Rows([python_values(column) for column in columns])
         keys = columns[method.key_place] if method.key_place >= 0 else None
-        return _Entries(
-            np.full(len(at), self._begin[m], np.uint16), at, np.zeros(len(at), np.int64),
-            np.full(len(at), _ANSWER), keys, arguments,
+        return Entries.of_element(
+            self._begin[m], at, np.zeros(len(at), np.int64), np.full(len(at), _ANSWER), keys,
+            Arguments(columns),
         )  # fmt: skip
 
-    def _attempt(self, calls: Calls, begin: Sequence[_Entries], low: int, high: int) -> Steps:
+    def _attempt(self, calls: Calls, begin: Sequence[Entries], low: int, high: int) -> Steps:
         """Run the calls low, low + 1, ... high - 1; take back all of it if one has to be left out.
 
         Returns:
@@ -350,7 +253,7 @@ class KeyedPartition:
         for level in sorted({e.level for e in present}):
             self._gather(attempt, level)
             for table, parts in attempt.pending.pop(level, {}).items():
-                self._run_level(attempt, table, _Entries.join(parts), undo=spoils)
+                self._run_level(attempt, table, Entries.join(parts), undo=spoils)
             self._send(attempt)
             goes_on = any(e.level == level and (e.item or not e.last) for e in present)
             if self.partitions > 1 and goes_on:
@@ -365,13 +268,12 @@ class KeyedPartition:
                 attempt.first = min(firsts)
             if attempt.first < high:
                 self._journal.undo(0)
-                for table, keys, values in reversed(attempt.undo):
-                    rows, _ = table.find(keys, np.ones(len(values), np.bool_))
-                    table.write(rows, values)
+                for table, keys, saved in reversed(attempt.undo):
+                    table.put_back(keys, saved)
         self._journal.clear()
         return attempt
 
-    def _add(self, attempt: _Attempt, e: int, entries: _Entries) -> None:
+    def _add(self, attempt: _Attempt, e: int, entries: Entries) -> None:
         """Have the rows wait for the level of their task element."""
         element = self._elements[e]
         tables = attempt.pending.setdefault(element.level, {})
@@ -379,7 +281,7 @@ class KeyedPartition:
 
     def _gather(self, attempt: _Attempt, level: int) -> None:
         """Have calls go on whose items all have results."""
-        ready: dict[int, _Growing] = {}
+        ready: dict[int, Growing] = {}
         for number, (e, values, count) in list(attempt.waiting.items()):
             if self._elements[e].level != level:
                 continue
@@ -388,7 +290,7 @@ class KeyedPartition:
             if len(results) == count:  # else an item raised
                 results.sort(key=lambda pair: pair[0])
                 values = (*values, [value for _, value in results if value is not ABSENT])
-                ready.setdefault(e, _Growing()).add(number, 0, _ANSWER, None, values)
+                ready.setdefault(e, Growing()).add(number, 0, _ANSWER, None, values)
         for e, growing in ready.items():
             entries = growing.entries(e, None)
             order = np.argsort(entries.numbers, kind="stable")
@@ -397,7 +299,7 @@ class KeyedPartition:
     # Running
 
     def _run_level(
-        self, attempt: _Attempt, table: str | None, entries: _Entries, *, undo: bool
+        self, attempt: _Attempt, table: str | None, entries: Entries, *, undo: bool
     ) -> None:
         """Run the task elements of one level that access one state element."""
         spec = self.program.tables.get(table or "")
@@ -418,7 +320,7 @@ class KeyedPartition:
                 self._object.__dict__[table] = seen
             first = at + 1
 
-    def _failed(self, attempt: _Attempt, entries: _Entries, k: int, error: BaseException) -> None:
+    def _failed(self, attempt: _Attempt, entries: Entries, k: int, error: BaseException) -> None:
         if is_interrupt(error):
             raise error
         e, number = int(entries.elements[k]), int(entries.numbers[k])
@@ -432,11 +334,11 @@ class KeyedPartition:
         if not self._elements[e].alone:
             attempt.first = min(attempt.first, number)
 
-    def _run_rows(self, attempt: _Attempt, entries: _Entries) -> list[Any]:
+    def _run_rows(self, attempt: _Attempt, entries: Entries) -> list[Any]:
         """Run task elements whose state is in memory as objects, or that have none."""
         results: list[Any] = []
         target, journal, elements = self._object, self._journal, self._elements
-        for e, arguments in zip(entries.elements.tolist(), entries.arguments, strict=True):
+        for e, arguments in zip(entries.elements.tolist(), entries.tuples(), strict=True):
             mark = journal.mark()
             element = elements[e]
             try:
@@ -449,15 +351,83 @@ class KeyedPartition:
         return results
 
     def _run_indexed(
-        self, attempt: _Attempt, name: str, entries: _Entries, *, undo: bool
-    ) -> list[Any]:
-        """Run task elements on the rows of a table, which are written when all have run."""
-        table, current, target = self.tables[name], self._current[name], self._object
-        add = self._writes[entries.elements]
-        rows, places = table.find(entries.keys, add)
-        values = [*table.read(rows), ABSENT]
+        self, attempt: _Attempt, name: str, entries: Entries, *, undo: bool
+    ) -> Sequence[Any]:
+        """Run task elements on the rows of a table."""
+        table, add = self.tables[name], self._writes[entries.elements]
+        rows = table.locate(entries.keys, add)
         if undo and add.any():
-            attempt.undo.append((table, table.keys(rows), values[:-1]))
+            changing = table.different(rows[add])[0]
+            attempt.undo.append((table, table.keys(changing), table.saved(changing)))
+        kernel = self._kernel_of(entries)
+        if kernel is not None:
+            return self._run_compiled(attempt, name, entries, rows, kernel)
+        return self._run_interpreted(attempt, name, entries, rows)
+
+    def _kernel_of(self, entries: Entries) -> ElementKernel | None:
+        """Return the kernel that runs task elements; None where Python does."""
+        kernel = self._kernels.get(int(entries.elements[0]))
+        if kernel is None or not kernel.elements.issuperset(_different(entries.elements)):
+            return None
+        require = self.program.compiled == "require"
+        kernel.calls += len(entries.numbers)
+        if not require and (len(entries.numbers) < _SMALL or kernel.calls < _MANY):
+            return None
+        if kernel.ready(waits=require):
+            return kernel
+        if require:
+            raise ProgramError(f"{self.program.name} was not compiled: {kernel.failure}")
+        return None
+
+    def _run_compiled(
+        self, attempt: _Attempt, name: str, entries: Entries, rows: NDArray[np.int64],
+        kernel: ElementKernel,
+    ) -> Sequence[Any]:  # fmt: skip
+        """Run task elements by their kernel, and calls at which that stops by Python."""
+        table, n = self.tables[name], len(rows)
+        arguments = {(e, p): entries.arguments[e].array(p, kind) if e in entries.arguments
+                     else np.empty(0, DTYPES[kind]) for e, p, kind in kernel.arguments}  # fmt: skip
+        constants = kernel.constants()
+        if constants is None or any(column is None for column in arguments.values()):
+            return self._run_interpreted(attempt, name, entries, rows)
+        answers = AnswerColumn.empty(n)
+        by_python: list[tuple[int, Any]] = []
+        low, left = 0, _STOPS + n // 64
+        while low < n and left:
+            with table.changing(rows[low:]) as (flags, fields):
+                block = BlockColumns(
+                    entries.elements,
+                    entries.places,
+                    rows,
+                    flags,
+                    fields,
+                    arguments,
+                    *answers.arrays(),
+                )
+                stop = kernel.run(block, low, n, constants)
+            if stop < n:
+                one = entries.rows(stop, stop + 1)
+                (result,) = self._run_interpreted(attempt, name, one, rows[stop : stop + 1])
+                by_python.append((stop, result))
+                left -= 1
+            low = stop + 1
+        if low < n or by_python:
+            results = answers.values()
+            for place, result in by_python:
+                results[place] = result
+            if low < n:  # most of them stop
+                rest = entries.rows(low, n)
+                results[low:] = self._run_interpreted(attempt, name, rest, rows[low:])
+            return results
+        return answers
+
+    def _run_interpreted(
+        self, attempt: _Attempt, name: str, entries: Entries, found: NDArray[np.int64]
+    ) -> list[Any]:
+        """Run task elements by Python on the values of rows, which are written at the end."""
+        table, current, target = self.tables[name], self._current[name], self._object
+        rows, places = table.different(found)
+        values = [*table.read(rows), ABSENT]
         results: list[Any] = []
         append = results.append
 
@@ -465,17 +435,15 @@ class KeyedPartition:
             self._failed(attempt, entries, len(results), error)
             append(_FAILED)
 
-        arguments = entries.arguments
-        if isinstance(arguments, _Rows) and current.spec.single and len(arguments):
-            body = self._elements[entries.elements[0]].body
-            calling = _calling(len(arguments.columns))
-            calling(
-                body, target, current, values, places.tolist(), arguments.columns, append, failed
-            )
+        if len(entries.arguments) == 1 and current.spec.single:
+            columns = entries.columns(e := int(entries.elements[0]))
+            calling = _calling(len(columns))
+            body = self._elements[e].body
+            calling(body, target, current, values, places.tolist(), columns, append, failed)
         else:
             bodies = [e.body for e in self._elements]
             for place, e, given in zip(
-                places.tolist(), entries.elements.tolist(), arguments, strict=True
+                places.tolist(), entries.elements.tolist(), entries.tuples(), strict=True
             ):
                 if not current.spec.single:
                     current = self._renewed(name)
@@ -486,7 +454,7 @@ class KeyedPartition:
                     failed(error)
                 else:
                     values[place] = current.value
-        if add.any():
+        if self._writes[entries.elements].any():
             del values[-1]
             table.write(rows, values)
         return results
@@ -500,7 +468,7 @@ class KeyedPartition:
 
     # Where results go
 
-    def _finish(self, attempt: _Attempt, entries: _Entries, results: list[Any]) -> None:
+    def _finish(self, attempt: _Attempt, entries: Entries, results: list[Any]) -> None:
         """Keep answers, and have rows go on."""
         present = [self._elements[e] for e in _different(entries.elements)]
         if all(e.last for e in present) and (entries.homes <= _NOWHERE).all():
@@ -509,7 +477,7 @@ class KeyedPartition:
             attempt.numbers.append(entries.numbers)
             if attempt.failures:
                 results = [None if result is _FAILED else result for result in results]
-            attempt.answers += results
+            attempt.answers.append(results)
             return
         numbers, answers = list[int](), list[Any]()
         columns = (entries.elements, entries.numbers, entries.positions, entries.homes)
@@ -529,7 +497,7 @@ class KeyedPartition:
             elif home != _NOWHERE and result is not _FAILED:
                 self._result(attempt, e, number, position, home, result)
         attempt.numbers.append(np.array(numbers, np.int64))
-        attempt.answers += answers
+        attempt.answers.append(answers)
 
     def _result(
         self, attempt: _Attempt, e: int, number: int, position: int, home: int, value: Any
@@ -544,7 +512,7 @@ class KeyedPartition:
         self, attempt: _Attempt, e: int, number: int, position: int, home: int, to: Onward
     ) -> None:
         place = self._base[e] + to.element
-        growing = attempt.growing.setdefault(place, _Growing())
+        growing = attempt.growing.setdefault(place, Growing())
         growing.add(number, position, home, to.key, to.values)
 
     def _each(
@@ -559,14 +527,14 @@ class KeyedPartition:
             answers.append(None)
         places, keys, values = zip(*rows, strict=True) if rows else ((), (), ())
         if rows and places[0] >= 0 and places.count(places[0]) == len(rows):
-            growing = attempt.growing.setdefault(base + places[0], _Growing())
+            growing = attempt.growing.setdefault(base + places[0], Growing())
             growing.runs.append((number, 0, home, len(rows)))
             growing.keys += keys
             growing.arguments += values
         else:
             for position, (place, key, given) in enumerate(rows):
                 if place >= 0:
-                    growing = attempt.growing.setdefault(base + place, _Growing())
+                    growing = attempt.growing.setdefault(base + place, Growing())
                     growing.add(number, position, home, key, given)
                 elif home != _NOWHERE:
                     self._result(attempt, e, number, position, home, given)
@@ -604,7 +572,7 @@ class KeyedPartition:
                     part = entries._replace(homes=homes)
                 self._add_for(attempt, e, q, part)
 
-    def _send_by_key(self, attempt: _Attempt, e: int, rows: _Growing) -> None:
+    def _send_by_key(self, attempt: _Attempt, e: int, rows: Growing) -> None:
         keys, bad = self._keys(e, rows)
         entries = rows.entries(e, keys)
         if bad:
@@ -618,7 +586,7 @@ class KeyedPartition:
             if q >= 0:
                 self._add_for(attempt, e, q, entries.take(np.flatnonzero(owners == q)))
 
-    def _run_wrong(self, attempt: _Attempt, e: int, entries: _Entries) -> None:
+    def _run_wrong(self, attempt: _Attempt, e: int, entries: Entries) -> None:
         """Run a task element for keys of another type, which no partition has: where it comes to
         them it raises.
         """
@@ -631,14 +599,14 @@ class KeyedPartition:
         finally:
             self._object.__dict__[name] = seen
 
-    def _add_for(self, attempt: _Attempt, e: int, q: int, entries: _Entries) -> None:
+    def _add_for(self, attempt: _Attempt, e: int, q: int, entries: Entries) -> None:
         """Have rows wait here, or go to another partition."""
         if q == self.partition:
             self._add(attempt, e, entries)
         else:
-            attempt.out.setdefault(q, []).append(entries)
+            attempt.out.setdefault(q, []).append(entries.alone())
 
-    def _keys(self, e: int, rows: _Growing) -> tuple[Values, list[int]]:
+    def _keys(self, e: int, rows: Growing) -> tuple[Values, list[int]]:
         """Return the keys of rows, and which of them are of another type."""
         spec = self.program.tables[self._elements[e].table or ""]
         kind = int if spec.key == "int" else str
@@ -666,20 +634,20 @@ class KeyedPartition:
     def _that_can_be_sent(
         self,
         attempt: _Attempt,
-        parts: list[_Entries],
+        parts: list[Entries],
         results: list[tuple[int, int, int, Any]],
     ) -> Any:
         """Return what can be pickled; the other calls fail."""
         sendable = []
         for part in parts:
             good = []
-            for k, arguments in enumerate(part.arguments):
+            for k, arguments in enumerate(part.tuples()):
                 try:
                     pickle.dumps(arguments)
                     good.append(k)
                 except Exception as error:
                     self._failed(attempt, part, k, _cannot_send(error))
-            sendable.append(part.take(np.array(good, np.int64)))
+            sendable.append(part.take(np.array(good, np.int64)).alone())
         good_results = []
         for number, position, e, value in results:
             try:

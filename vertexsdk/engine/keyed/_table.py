@@ -13,7 +13,8 @@ from __future__ import annotations
 import copy
 import pickle
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -141,11 +142,11 @@ class KeyedTable:
             if len(needed) <= rows // 2:
                 index.keep(needed)
                 ids = [] if self._ids is None else [self._ids]
-                for values in [self.flags, *ids, *self.columns.values()]:
+                empty = [0, *(-1 for _ in ids), *(DEFAULTS[k] for k in self.spec.fields.values())]
+                columns = [self.flags, *ids, *self.columns.values()]
+                for values, none in zip(columns, empty, strict=True):
                     values[: len(needed)] = values[needed]
-                self.flags[len(needed) : rows] = 0
-                for values in ids:
-                    values[len(needed) : rows] = -1
+                    values[len(needed) : rows] = none
         if index.reserve(keys):
             self._allocate(index.rows)
 
@@ -162,8 +163,20 @@ class KeyedTable:
             The different rows, int64[m], and for each key the place of its row among them, -1
             where it has none. They hold until the next call.
         """
+        return self.different(self.locate(keys, add))
+
+    def locate(self, keys: Any, add: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return the row (int64[n]) of each key, -1 where it has none; until the next call.
+
+        Args:
+            keys, add: as for `find`.
+        """
         self._reserve(keys)
-        rows = self._index.find(keys, add)
+        rows: NDArray[np.int64] = self._index.find(keys, add)
+        return rows
+
+    def different(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the different ones of some rows, and for each row its place among them, or -1."""
         unique, places = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
         count = _number_rows(rows, self._numbers, unique, places)
         return unique[:count], places
@@ -197,11 +210,52 @@ class KeyedTable:
             for column, new in zip(self.columns.values(), columns, strict=False):
                 column[rows] = new
             self.flags[rows] = (self.flags[rows] & STORED) | flags
-            if self._ids is not None:
-                new_rows = rows[self._ids[rows] < 0]
-                ids = np.arange(self._next_id, self._next_id + len(new_rows))
-                self._ids[new_rows] = ids * KEY_GROUPS + self._index.groups(new_rows)
-                self._next_id += len(new_rows)
+            self._name(rows)
+
+    def _name(self, rows: NDArray[np.int64]) -> None:
+        """Give different rows of strings that have no id one."""
+        if self._ids is not None:
+            new_rows = rows[self._ids[rows] < 0]
+            ids = np.arange(self._next_id, self._next_id + len(new_rows))
+            self._ids[new_rows] = ids * KEY_GROUPS + self._index.groups(new_rows)
+            self._next_id += len(new_rows)
+
+    @contextmanager
+    def changing(
+        self, rows: NDArray[np.int64]
+    ) -> Iterator[tuple[NDArray[np.uint8], dict[str, NDArray[Any]]]]:
+        """Yield the flags and the columns, in which a kernel may change rows meanwhile.
+
+        A row that is not present has the defaults in its columns.
+
+        Args:
+            rows: int64[n], -1 for none.
+        """
+        with self._lock:
+            if self._capture is not None or self._ids is not None:
+                different, _ = self.different(rows)
+                if self._capture is not None:
+                    self._capture.copy_before_write(different)
+                self._name(different)
+            yield self.flags, self.columns
+
+    def saved(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.uint8], list[NDArray[Any]]]:
+        """Return which different rows are present, and their values, for `put_back`."""
+        return self.flags[rows] & PRESENT, [column[rows] for column in self.columns.values()]
+
+    def put_back(self, keys: Values, saved: tuple[NDArray[np.uint8], list[NDArray[Any]]]) -> None:
+        """Set the rows of different keys to what they were.
+
+        Args:
+            keys: of the rows.
+            saved: what `saved` returned of them.
+        """
+        present, values = saved
+        rows = self.locate(keys, np.ones(len(present), np.bool_))
+        with self.changing(rows) as (flags, columns):
+            for column, old in zip(columns.values(), values, strict=True):
+                column[rows] = old
+            flags[rows] = (flags[rows] & STORED) | DIRTY | present
 
     def keys(self, rows: NDArray[np.int64]) -> Values:
         """Return the keys of rows."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,69 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.packed_strings import pack_strings, unpack_strings
 from vertexsdk.arrays.raw_columns import decode, encode_bytes, pickled
 from vertexsdk.errors import CallError, StateError, first_line
-from vertexsdk.program.keyed import KeyedMethod, KeyedProgram
+from vertexsdk.program.keyed import ABSENT, KeyedMethod, KeyedProgram
 
 _PACKAGE = str(Path(__file__).parents[2])  # whose frames are of no use to a user
 _DTYPES: dict[type, Any] = {int: np.int64, float: np.float64, bool: np.bool_}
 _PLAIN = {int, float, bool, str, type(None)}
+_KINDS: tuple[tuple[str, Any], ...] = (
+    ("none", None), ("whole", np.int64), ("real", np.float64), ("whole", np.bool_), ("none", ()),
+    ("none", ABSENT),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerColumn(Sequence[Any]):
+    """Answers that kernels wrote.
+
+    Attributes:
+        kinds: uint8[n]: of each answer: None, an int, a float, a bool, (), or `ABSENT`.
+        whole: int64[n], the ints and bools.
+        real: float64[n], the floats.
+
+    Example:
+        >>> kinds = np.array([0, 1, 2, 3], np.uint8)
+        >>> AnswerColumn(kinds, np.array([0, 7, 0, 1]), np.array([0, 0, 0.5, 0])).values()
+        [None, 7, 0.5, True]
+    """
+
+    kinds: NDArray[np.uint8]
+    whole: NDArray[np.int64]
+    real: NDArray[np.float64]
+
+    @classmethod
+    def empty(cls, n: int) -> AnswerColumn:
+        """Return room for n answers."""
+        return cls(np.zeros(n, np.uint8), np.zeros(n, np.int64), np.zeros(n, np.float64))
+
+    def arrays(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.float64]]:
+        """Return the three arrays."""
+        return self.kinds, self.whole, self.real
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.values()[place]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.values())
+
+    def values(self) -> list[Any]:
+        """Return the answers as Python values."""
+        present = np.flatnonzero(np.bincount(self.kinds, minlength=len(_KINDS))).tolist()
+        answers = np.empty(len(self.kinds), object)
+        for kind in present:
+            name, of = _KINDS[kind]
+            if name == "none" and len(present) == 1:
+                return [of] * len(self.kinds)
+            column = getattr(self, name, None)
+            if len(present) == 1 and column is not None:
+                return column.astype(of).tolist()  # type: ignore[no-any-return]
+            own = np.flatnonzero(self.kinds == kind)
+            values = [of] * len(own) if column is None else column[own].astype(of).tolist()
+            answers[own] = np.fromiter(values, object, len(own))
+        return answers.tolist()  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -87,6 +145,8 @@ def encode_answers(
         failures: of calls that raised.
     """
     failures = list(failures)
+    if isinstance(answers, AnswerColumn):
+        answers = answers.values()
     kinds = set(map(type, answers))
     kind = next(iter(kinds)) if len(kinds) == 1 else None
     columns: dict[str, NDArray[Any]] = {} if numbers is None else {"number": numbers}
