@@ -341,7 +341,7 @@ class Typed:
     def _field(self, node: ast.AST) -> str | None:
         """Return the field that a node reads or writes, "" for a row of several, else None."""
         spec = self._spec
-        if spec.form == "value":
+        if not spec.element.keyed:
             value = isinstance(node, ast.Attribute) and node.attr == "value"
             return "value" if value and self._is_table(node.value) else None  # type: ignore[attr-defined]
         if self._is_row(node):
