@@ -7,6 +7,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import sys
 import zlib
 from collections.abc import Iterator
@@ -147,6 +148,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Have this process and those that tests start draw from `--seed`."""
     from hypothesis import settings
 
+    # A shell has its jobs in the background ignore it, and so what these start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     base = config.getoption("seed")
     os.environ[BASE] = str(base)
     settings.register_profile("fixed", derandomize=base == 0, deadline=None, print_blob=True)
