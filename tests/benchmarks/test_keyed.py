@@ -23,6 +23,12 @@ MACHINE = {"versions": {}, "date": "2026-11-21", "processor": "", "cores": 2, "m
 MACHINE |= {"system": "", "revision": "", "python": "", "load_average": 0}
 
 
+def test_what_was_not_measured_is_said_once() -> None:
+    r = table.Results(MACHINE, ["bench", "keyed"], Sizes())
+    r.cases["count-spark"] = CaseResult("count-spark", {}, "it was lost")
+    assert document.markdown(table.document(r)).count("**Not measured:** count-spark") == 1
+
+
 def _report(sizes: Sizes | None = None, others: float = 0.0) -> str:
     r = table.Results(MACHINE, ["bench", "keyed"], sizes or Sizes())
 
