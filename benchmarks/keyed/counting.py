@@ -66,7 +66,7 @@ def counted_by_spark(process: CaseProcess, sizes: Sizes) -> None:
         def close(self) -> None:
             pass
 
-    spark = streaming_session(process, sizes)
+    spark = streaming_session(sizes)
     for name, (rows, keys) in {"tiny": _TINY, "all": (sizes.events, sizes.counted)}.items():
         folder, checkpoint = process.scratch / name, str(process.scratch / f"{name}-checkpoint")
         right = _written(folder, rows, keys)

@@ -95,7 +95,7 @@ def ratings_by_spark(process: CaseProcess, sizes: Sizes) -> None:
     from pyspark.sql import functions as f
 
     given, place = _Requests(sizes), process.scratch
-    spark = streaming_session(process, sizes)
+    spark = streaming_session(sizes)
     shape = "user long, item long, rating double"
 
     def table(name: str, batch: int) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.case_process import CaseProcess
 from benchmarks.keyed.sizes import Sizes
 from vertexsdk import session
 
@@ -13,7 +12,7 @@ __all__ = ["streaming_session"]
 _STATE = "spark.sql.streaming.stateStore"
 
 
-def streaming_session(process: CaseProcess, sizes: Sizes) -> Any:
+def streaming_session(sizes: Sizes) -> Any:
     """Return a session with a slot and a shuffle partition for each core."""
     return session(
         f"local[{sizes.cores}]",
@@ -23,6 +22,5 @@ def streaming_session(process: CaseProcess, sizes: Sizes) -> Any:
             f"{_STATE}.rocksdb.changelogCheckpointing.enabled": "true",
             "spark.sql.shuffle.partitions": str(sizes.cores),
             "spark.sql.adaptive.enabled": "false",
-            "spark.local.dir": str(process.scratch / "spark"),
         },
     )  # fmt: skip

@@ -63,7 +63,7 @@ def document(r: Results) -> Document:
         ])) for case, where in (("chain", "processors"), ("chain-inprocess", "partitions"))),
     ]  # fmt: skip
     for title, table in shown:
-        words = problems if table is shown[0][1] else ""
+        words = "" if report.sections else problems
         if table is not None or words:
             report.sections.append(Section(title, words, [table] if table is not None else []))
     return report

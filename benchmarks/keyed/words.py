@@ -134,7 +134,7 @@ def words_by_spark(process: CaseProcess, sizes: Sizes) -> None:
     """
     from pyspark.sql import functions as f
 
-    spark = streaming_session(process, sizes)
+    spark = streaming_session(sizes)
     texts = Text()
     given = [texts.take(1)[0][0] for _ in range(1000)]
     table = f.array(*map(f.lit, given))
