@@ -17,6 +17,7 @@ __all__ = [
     "json_values",
     "memory_limit",
     "packed_strings",
+    "prefetch",
     "private_files",
     "process_memory",
     "radix_sort",
