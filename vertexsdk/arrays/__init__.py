@@ -23,5 +23,6 @@ __all__ = [
     "radix_sort",
     "raw_columns",
     "shared_memory",
+    "split_words",
     "threads",
 ]
