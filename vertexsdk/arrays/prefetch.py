@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -9,9 +11,7 @@ from numba.extending import intrinsic
 
 
 @intrinsic
-def prefetch(typing_context, array, k):  # type: ignore[no-untyped-def]
-    """Have the processor fetch array[k], which is read soon; any k does no harm."""
-
+def _prefetch(typing_context, array, k):  # type: ignore[no-untyped-def]
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         data = cgutils.create_struct_proxy(array)(context, builder, arguments[0]).data
         place = builder.bitcast(builder.gep(data, [arguments[1]]), cgutils.voidptr_t)
@@ -22,3 +22,7 @@ def prefetch(typing_context, array, k):  # type: ignore[no-untyped-def]
         return context.get_dummy_value()
 
     return types.void(array, k), generate
+
+
+prefetch: Any = _prefetch
+"""prefetch(array, k) has the processor fetch array[k], which is read soon; any k does no harm."""

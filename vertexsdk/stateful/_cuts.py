@@ -266,7 +266,7 @@ class Cutting:
 
     def _sent(
         self, parts: Sequence[Part], k: int, names: Sequence[str], outer: Iterable[str] = ()
-    ) -> tuple[list[ast.stmt], ast.expr]:
+    ) -> tuple[list[ast.stmt], ast.Tuple]:
         """Return what gives variables without a value one, and the tuple of all."""
         values: list[ast.expr] = []
         made: list[ast.stmt] = []
@@ -501,7 +501,7 @@ def _words(body: Sequence[ast.stmt], arguments: Sequence[str]) -> tuple[int, int
     """Return `words` of a `TaskElement` where its body is `return _Items(n, [*x.split()], ...)`."""
     match body:
         case [ast.Return(ast.Call(ast.Name("_Items"), [
-            ast.Constant(place),
+            ast.Constant(int(place)),
             ast.List([ast.Starred(ast.Call(ast.Attribute(ast.Name(text), "split"), [], []))]),
             ast.Tuple([]), ast.Constant(0), ast.Constant(None),
         ]))] if text in arguments:  # fmt: skip

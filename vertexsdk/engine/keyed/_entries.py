@@ -94,7 +94,7 @@ class Arguments:
             if any(isinstance(c, list) for c in own):
                 columns.append([x for part in parts for x in part.lists()[p]])
             else:
-                columns.append(join_values(own))  # type: ignore[arg-type]
+                columns.append(join_values(own))
         return Arguments(columns)
 
     def __reduce__(self) -> Any:

@@ -391,10 +391,15 @@ class KeyedPartition:
     ) -> Sequence[Any]:  # fmt: skip
         """Run task elements by their kernel, and calls at which that stops by Python."""
         table, n = self.tables[name], len(rows)
-        arguments = {(e, p): entries.arguments[e].array(p, kind) if e in entries.arguments
-                     else np.empty(0, DTYPES[kind]) for e, p, kind in kernel.arguments}  # fmt: skip
         constants = kernel.constants()
-        if constants is None or any(column is None for column in arguments.values()):
+        arguments: dict[tuple[int, int], NDArray[Any]] = {}
+        for e, p, kind in kernel.arguments:
+            column: NDArray[Any] | None = np.empty(0, DTYPES[kind])
+            if e in entries.arguments:
+                column = entries.arguments[e].array(p, kind)
+            if column is not None:
+                arguments[e, p] = column
+        if constants is None or len(arguments) < len(kernel.arguments):
             return self._run_interpreted(attempt, name, entries, rows)
         answers = AnswerColumn.empty(n)
         by_python: list[tuple[int, Any]] = []
@@ -474,7 +479,7 @@ class KeyedPartition:
 
     # Where results go
 
-    def _finish(self, attempt: _Attempt, entries: Entries, results: list[Any]) -> None:
+    def _finish(self, attempt: _Attempt, entries: Entries, results: Sequence[Any]) -> None:
         """Keep answers, and have rows go on."""
         present = [self._elements[e] for e in _different(entries.elements)]
         if all(e.last for e in present) and (entries.homes <= _NOWHERE).all():
@@ -553,7 +558,7 @@ class KeyedPartition:
         if places[0] >= 0 and places.count(places[0]) == len(rows):
             run, columns = (number, 0, home, len(rows)), list(zip(*values, strict=True))
             self._grow(attempt, base + places[0], run, keys, columns)
-            return self._elements[base + places[0]].whole
+            return bool(self._elements[base + places[0]].whole)
         for position, (place, key, given) in enumerate(rows):
             if place >= 0:
                 run, columns = (number, position, home, 1), [(value,) for value in given]
@@ -578,12 +583,12 @@ class KeyedPartition:
         texts = entries.alone().arguments[e].columns[words[0]]
         if not isinstance(texts, tuple) or (n < _SMALL and self.program.compiled != "require"):
             return False
-        *keys, counts = split_words(*texts)
+        offsets, utf8, counts = split_words(*texts)
         first = np.cumsum(counts) - counts
         rows = Entries.of_element(
             self._base[e] + words[1], np.repeat(entries.numbers, counts),
             np.arange(counts.sum()) - np.repeat(first, counts),
-            np.full(counts.sum(), _NOWHERE), tuple(keys), Arguments([tuple(keys)]),
+            np.full(counts.sum(), _NOWHERE), (offsets, utf8), Arguments([(offsets, utf8)]),
         )  # fmt: skip
         if len(rows.numbers):
             attempt.words.append(rows)

@@ -50,7 +50,7 @@ class AnswerColumn(Sequence[Any]):
         """Return room for n answers."""
         return cls(np.zeros(n, np.uint8), np.zeros(n, np.int64), np.zeros(n, np.float64))
 
-    def arrays(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.float64]]:
+    def arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Return the three arrays."""
         return self.kinds, self.whole, self.real
 
@@ -66,7 +66,7 @@ class AnswerColumn(Sequence[Any]):
     def values(self) -> list[Any]:
         """Return the answers as Python values."""
         present = np.flatnonzero(np.bincount(self.kinds, minlength=len(_KINDS))).tolist()
-        answers = np.empty(len(self.kinds), object)  # all None
+        answers: NDArray[Any] = np.empty(len(self.kinds), object)  # all None
         for kind in present:
             name, of = _KINDS[kind]
             alone = len(present) == 1
