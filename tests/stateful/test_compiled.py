@@ -265,6 +265,18 @@ def test_options() -> None:
         assert str(flow.explain()).endswith("\n  compiled     put on values, get on values")
 
 
+@pytest.mark.parametrize("partitions", [1, 2, 7])
+def test_words_of_lines_are_counted(partitions: int, kernels: set[int]) -> None:
+    chance = random.Random(seed())
+    words = ["a", "ä", "b\u00a0c", "\ud800", "\x1f", "d" * 40]
+    lines = [" ".join(chance.choices(words, k=chance.randint(0, 6))) for _ in range(300)]
+    plain = WordCount()
+    with StatefulLoop(WordCount, backend=f"memory://words-{partitions}", partitions=partitions,
+                      compiled="require") as flow:  # fmt: skip
+        assert flow.add.map(lines) == [plain.add(line) for line in lines]
+        assert state_of_loop(flow, plain) == state_of(plain)
+
+
 def test_small_blocks_do_not_wait_for_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[Callable[[], None]] = []
     monkeypatch.setattr(ElementKernel, "_start", lambda self: started.append(self._compile))

@@ -17,10 +17,12 @@ __all__ = [
     "json_values",
     "memory_limit",
     "packed_strings",
+    "prefetch",
     "private_files",
     "process_memory",
     "radix_sort",
     "raw_columns",
     "shared_memory",
+    "split_words",
     "threads",
 ]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.id_hash import groups_of_hashes, key_groups
 from vertexsdk.arrays.jit import njit
 from vertexsdk.arrays.packed_strings import take_strings
+from vertexsdk.arrays.prefetch import prefetch
 
 Packed: TypeAlias = tuple[NDArray[np.int64], NDArray[np.uint8]]
 Keys = TypeVar("Keys", NDArray[np.int64], Packed)
@@ -26,6 +27,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
 _ONE = np.uint64(1)
+_AHEAD = 12  # keys whose slots and rows are being fetched
 
 
 @njit
@@ -64,8 +66,11 @@ def _find_ints(
     slots: Any, shift: Any, keys: Any, count: int, wanted: Any, add: Any, rows: Any
 ) -> int:
     """Find the row of each key, -1 where there is none and `add` is false; return the new count."""
-    last = len(slots) - 1
-    for i in range(len(wanted)):
+    last, n = len(slots) - 1, len(wanted)
+    for i in range(n):
+        prefetch(slots, np.int64(_int_hash(wanted[min(i + 2 * _AHEAD, n - 1)]) >> shift))
+        soon = np.int64(_int_hash(wanted[min(i + _AHEAD, n - 1)]) >> shift)
+        prefetch(keys, np.int64(slots[soon]) - 1)
         key = wanted[i]
         at = np.int64(_int_hash(key) >> shift)
         row = np.int64(slots[at]) - 1

@@ -33,7 +33,7 @@ from vertexsdk.compile._intrinsics import as_int as _as_int
 AHEAD = 48  # messages between asking for an aggregate and comparing it
 _PULL_AHEAD = 128  # in-edges between asking for a message and reading it, in a pull
 _ROWS = 24  # rows between asking for a row and reading it
-_PREFETCH = "from vertexsdk.compile._intrinsics import prefetch as _prefetch\n"
+_PREFETCH = "from vertexsdk.arrays.prefetch import prefetch as _prefetch\n"
 
 # Codes of _apply and bits of CH: 1 the aggregate changed, 2 the row must be recomputed.
 _APPLY = {

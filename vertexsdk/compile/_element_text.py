@@ -445,7 +445,7 @@ class Typed:
         self._not(node)
 
     def _constant(self, node: ast.Constant) -> Term:
-        value = node.value
+        value: Any = node.value
         kind = type(value).__name__
         if value is None:
             return Term("", "None")

@@ -14,12 +14,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.cpython.tupleobj import static_getitem_tuple
-from numba.extending import intrinsic, lower_builtin, overload, type_callable
+from numba.extending import lower_builtin, overload, type_callable
 
 from vertexsdk.arrays.jit import njit
 from vertexsdk.program.algebra import to_int64, wrapped
@@ -396,22 +395,6 @@ def random_key(vertex_id: Any) -> int:
         digest = hashlib.blake2b(vertex_id.encode("utf-8", "surrogatepass"), digest_size=8)
         return int.from_bytes(digest.digest(), "little", signed=True)
     return int(vertex_id)
-
-
-@intrinsic
-def prefetch(typing_context, array, k):  # type: ignore[no-untyped-def]
-    """Have the processor fetch array[k], which is read soon; any k does no harm."""
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        data = cgutils.create_struct_proxy(array)(context, builder, arguments[0]).data
-        place = builder.bitcast(builder.gep(data, [arguments[1]]), cgutils.voidptr_t)
-        number = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
-        function = builder.module.declare_intrinsic("llvm.prefetch", (place.type,), kind)
-        builder.call(function, [place, *(number(x) for x in (0, 3, 1))])  # to read, and keep, data
-        return context.get_dummy_value()
-
-    return types.void(array, k), generate
 
 
 @njit

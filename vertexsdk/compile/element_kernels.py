@@ -31,10 +31,12 @@ from vertexsdk.program.warn import split_place
 
 _log = logging.getLogger("vertexsdk")
 DTYPES: dict[str, Any] = {"int": np.int64, "float": np.float64, "bool": np.bool_}
+_AHEAD = 16  # calls whose rows are being fetched
 _HEAD = """\
 import math as _math
 import numpy as np
 from vertexsdk.arrays.jit import njit_without_refcounts as _jit
+from vertexsdk.arrays.prefetch import prefetch as _prefetch
 from vertexsdk.compile import _exact_arithmetic as _exact
 """
 
@@ -202,6 +204,9 @@ class ElementKernel:
         ])  # fmt: skip
         lines = [
             "@_jit", f"def run({head}):", "    for k in range(low, high):", "        at[0] = k",
+            f"        ahead = rows[min(k + {_AHEAD}, high - 1)]",
+            "        _prefetch(flags, ahead)",
+            *(f"        _prefetch(F_{n}, ahead)" for n in self._fields),
             "        row, e, j = rows[k], elements[k], places[k]",
             "        p = row >= 0 and flags[row] & 1 != 0",
         ]  # fmt: skip

@@ -374,6 +374,24 @@ class Each(NamedTuple):
     then: tuple[int, tuple[Any, ...]] | None
 
 
+class Items(NamedTuple):
+    """As `Each`, where all items go to one task element and differ in their keys alone.
+
+    Attributes:
+        element: its place in the method.
+        keys: of the items.
+        values: the arguments of each, but for the key.
+        same: which argument the key is; -1 for none.
+        then: as of `Each`.
+    """
+
+    element: int
+    keys: list[Any]
+    values: tuple[Any, ...]
+    same: int
+    then: tuple[int, tuple[Any, ...]] | None
+
+
 class ElementText(NamedTuple):
     """A task element as the compiler takes it: a function of the fields of a row.
 
@@ -404,16 +422,19 @@ class TaskElement:
         table: the name of the state element; None for none.
         send: where its rows go: "key", to the owner of their key; "here", nowhere; "all", to all
             partitions.
-        body: called with the object and its arguments; returns the answer, `Onward` or `Each`.
+        body: called with the object and its arguments; returns the answer, `Onward`, `Each` or
+            `Items`.
         level: the superstep in which it runs.
         writes: it may change the state element.
         alone: a call that raises here has changed nothing elsewhere.
-        last: it never returns `Onward` or `Each`.
+        last: it always returns an answer.
         item: it runs for items of a loop, or on all partitions: its answer is one of many.
         whole: it reads all rows of the state element that a partition has.
         line: where its access is.
         text: for the compiler; None where Python runs it.
         interpreted: the line that keeps it from being compiled, and why.
+        words: where it does no more than send the words of a text to a task element: the place of
+            that argument, and of that task element in the method.
     """
 
     table: str | None
@@ -428,6 +449,7 @@ class TaskElement:
     line: int
     text: ElementText | None = None
     interpreted: str = ""
+    words: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)

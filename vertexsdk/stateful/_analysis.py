@@ -224,6 +224,10 @@ class _Analysis:
         parameters = tuple(self._parameters(spec, key))
         for k, cut in enumerate(cuts):
             cut.text, cut.interpreted = self._element_text(cut, parameters, first=not k)
+            if cut.words is not None:
+                to = self._elements[cuts[cut.words[1]].table or ""].spec
+                if k or parameters[cut.words[0]].kind != "str" or to.key != "str":
+                    cut.words = None
         method = KeyedMethod(self._name, parameters, (), key, "", self._file, self._line)
         return method, cuts
 

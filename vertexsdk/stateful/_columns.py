@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.packed_strings import pack_arrow
 from vertexsdk.engine.keyed.calls import Values, number_of_values, stored_values
 from vertexsdk.errors import InputError
-from vertexsdk.program.keyed import ABSENT, Parameter
+from vertexsdk.program.keyed import ABSENT, KINDS, Parameter
 
 BLOCK = 1 << 16  # calls of a block
 
@@ -178,8 +178,10 @@ class _Source:
         return self._converted(part.tolist())
 
     def _converted(self, values: list[Any]) -> Values:
-        convert = self._parameter.convert
+        kind, convert = self._parameter.kind, self._parameter.convert
+        if kind != "int" and set(map(type, values)) <= {KINDS[kind]}:
+            return stored_values(kind, values)
         try:
-            return stored_values(self._parameter.kind, list(map(convert, values)))
+            return stored_values(kind, list(map(convert, values)))
         except InputError as error:
             raise InputError(f"{self._what}: {error}") from None

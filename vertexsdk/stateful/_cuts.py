@@ -12,9 +12,9 @@ import copy
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeGuard
 
-from vertexsdk.program.keyed import ABSENT, Each, ElementText, Onward, answered
+from vertexsdk.program.keyed import ABSENT, Each, ElementText, Items, Onward, answered
 from vertexsdk.program.keyed_state import Partial
 from vertexsdk.stateful._lowering import Lowering
 from vertexsdk.stateful._names import loads, name, stores
@@ -23,7 +23,8 @@ from vertexsdk.stateful.placement import Broadcast, Placement
 
 Compile = Callable[[str, Sequence[str], Sequence[ast.stmt]], FunctionType]
 GIVEN: dict[str, Any] = {
-    "_Onward": Onward, "_Each": Each, "_UNSET": ABSENT, "_Partial": Partial, "_answered": answered,
+    "_Onward": Onward, "_Each": Each, "_Items": Items, "_UNSET": ABSENT, "_Partial": Partial,
+    "_answered": answered,
 }  # fmt: skip
 
 
@@ -74,7 +75,7 @@ class Cut:
         part: what it was made of.
         table, send, body, writes, last, item, whole: as of a `TaskElement`.
         line: of its access.
-        text, interpreted: as of a `TaskElement`.
+        text, interpreted, words: as of a `TaskElement`.
     """
 
     table: str | None
@@ -87,6 +88,7 @@ class Cut:
     line: int
     text: ElementText | None = None
     interpreted: str = ""
+    words: tuple[int, int] | None = None
 
 
 class Cutting:
@@ -254,7 +256,7 @@ class Cutting:
 
     def _sent(
         self, parts: Sequence[Part], k: int, names: Sequence[str], outer: Iterable[str] = ()
-    ) -> tuple[list[ast.stmt], ast.expr]:
+    ) -> tuple[list[ast.stmt], ast.Tuple]:
         """Return what gives variables without a value one, and the tuple of all."""
         values: list[ast.expr] = []
         made: list[ast.stmt] = []
@@ -279,6 +281,7 @@ class Cutting:
         tail = self._tail(parts, k + 1, (), None)
         function = self._function_of(part, [*body, *tail])
         self.cuts[part.place] = self._cut(part, function, last=not tail, item=False)
+        self.cuts[part.place].words = _words([*body, *tail], part.arguments)
         if isinstance(part.entry, Everywhere):
             self._make_everywhere(parts, k, part.entry)
 
@@ -393,6 +396,15 @@ class Cutting:
             key = ast.Constant(None) if first.key is None else copy.deepcopy(first.key)
             row: ast.expr = ast.Tuple([ast.Constant(first.place), key, values], ast.Load())
             each = ast.comprehension(copy.deepcopy(loop.target), copy.deepcopy(loop.over), [], 0)
+            same = first.arguments.index(key.id) if _is_among(key, first.arguments) else -1
+            others = [v for n, v in enumerate(values.elts) if n != same]
+            if first.key is not None and not loads(others) & stores([loop.target]):
+                keys: ast.expr = ast.ListComp(key, [each])
+                if ast.unparse(key) == ast.unparse(loop.target):
+                    keys = ast.List([ast.Starred(each.iter, ast.Load())], ast.Load())
+                given = [ast.Constant(first.place), keys, ast.Tuple(others, ast.Load()),
+                         ast.Constant(same), then]  # fmt: skip
+                return [*made, self._return(ast.Call(name("_Items"), given, []), parts[k])]
             rows: ast.expr = ast.ListComp(row, [each])
             functions: list[ast.stmt] = []
         else:
@@ -469,6 +481,22 @@ class _Continue(ast.NodeTransformer):
 
 def _continued(body: list[ast.stmt], *, head: bool) -> list[ast.stmt]:
     return [_Continue(head=head).visit(node) for node in body]
+
+
+def _is_among(node: ast.expr, names: Sequence[str]) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name) and node.id in names
+
+
+def _words(body: Sequence[ast.stmt], arguments: Sequence[str]) -> tuple[int, int] | None:
+    """Return `words` of a `TaskElement` where its body is `return _Items(n, [*x.split()], ...)`."""
+    match body:
+        case [ast.Return(ast.Call(ast.Name("_Items"), [
+            ast.Constant(int(place)),
+            ast.List([ast.Starred(ast.Call(ast.Attribute(ast.Name(text), "split"), [], []))]),
+            ast.Tuple([]), ast.Constant(0), ast.Constant(None),
+        ]))] if text in arguments:  # fmt: skip
+            return arguments.index(text), place
+    return None
 
 
 def _returns(statements: Sequence[ast.stmt]) -> bool:

@@ -94,7 +94,7 @@ class Arguments:
             if any(isinstance(c, list) for c in own):
                 columns.append([x for part in parts for x in part.lists()[p]])
             else:
-                columns.append(join_values(own))  # type: ignore[arg-type]
+                columns.append(join_values(own))
         return Arguments(columns)
 
     def __reduce__(self) -> Any:
@@ -224,26 +224,36 @@ class Growing:
 
     Attributes:
         runs: (call, first item, home, how many) of rows that are items of one call.
-        keys, arguments: of each row.
+        keys: of each row.
+        columns: the arguments, by parameter.
     """
 
     def __init__(self) -> None:
         self.runs: list[tuple[int, int, int, int]] = []
         self.keys: list[Any] = []
-        self.arguments: list[tuple[Any, ...]] = []
+        self.columns: list[list[Any]] = []
 
-    def add(self, number: int, position: int, home: int, key: Any, values: tuple[Any, ...]) -> None:
+    def add(self, number: int, position: int, home: int, key: Any, values: Sequence[Any]) -> None:
         """Add one row."""
-        self.runs.append((number, position, home, 1))
-        self.keys.append(key)
-        self.arguments.append(values)
+        self.extend((number, position, home, 1), [key], [(value,) for value in values])
+
+    def extend(
+        self, run: tuple[int, int, int, int], keys: Sequence[Any], columns: Sequence[Sequence[Any]]
+    ) -> None:
+        """Add the rows of items of one call."""
+        if not self.runs:
+            self.columns = [[] for _ in columns]
+        self.runs.append(run)
+        self.keys += keys
+        for column, values in zip(self.columns, columns, strict=True):
+            column += values
 
     def entries(self, e: int, keys: Values | None) -> Entries:
         """Return the rows as entries of a task element."""
         numbers, firsts, homes, counts = np.array(self.runs, np.int64).reshape(-1, 4).T
         starts = np.cumsum(counts) - counts
-        positions = np.arange(len(self.arguments)) + np.repeat(firsts - starts, counts)
-        columns = Arguments(list(map(list, zip(*self.arguments, strict=True))))
+        positions = np.arange(len(self.keys)) + np.repeat(firsts - starts, counts)
         return Entries.of_element(
-            e, np.repeat(numbers, counts), positions, np.repeat(homes, counts), keys, columns
-        )
+            e, np.repeat(numbers, counts), positions, np.repeat(homes, counts), keys,
+            Arguments(self.columns),
+        )  # fmt: skip

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.arrow_table import Column
+from vertexsdk.arrays.split_words import split_words
 from vertexsdk.compile.element_kernels import DTYPES, BlockColumns, ElementKernel
 from vertexsdk.engine.keyed._capture import PartitionSnapshot
 from vertexsdk.engine.keyed._entries import Arguments, Entries, Growing
@@ -45,6 +46,7 @@ from vertexsdk.program.keyed import (
     DEFAULTS,
     Each,
     Function,
+    Items,
     KeyedMethod,
     KeyedProgram,
     Onward,
@@ -100,6 +102,7 @@ class _Attempt:
             many results there will be.
         results: by call, (item, result) pairs.
         sent: by partition, (call, item, task element, result), for others that gather.
+        words: as `growing`, of rows whose keys are packed.
         out: by partition, rows that go there.
         numbers, answers: of the calls that have answers, in parts.
         failures: of those that raised.
@@ -110,6 +113,7 @@ class _Attempt:
     def __init__(self, high: int) -> None:
         self.pending: dict[int, dict[str | None, list[Entries]]] = {}
         self.growing: dict[int, Growing] = {}
+        self.words: list[Entries] = []
         self.waiting: dict[int, tuple[int, tuple[Any, ...], int]] = {}
         self.results: dict[int, list[tuple[int, Any]]] = {}
         self.sent: dict[int, list[tuple[int, int, int, Any]]] = {}
@@ -303,6 +307,8 @@ class KeyedPartition:
     ) -> None:
         """Run the task elements of one level that access one state element."""
         spec = self.program.tables.get(table or "")
+        if table is None and self._run_words(attempt, entries):
+            return
         if table is None or spec is None or not spec.indexed:
             self._finish(attempt, entries, self._run_rows(attempt, entries))
             return
@@ -385,10 +391,15 @@ class KeyedPartition:
     ) -> Sequence[Any]:  # fmt: skip
         """Run task elements by their kernel, and calls at which that stops by Python."""
         table, n = self.tables[name], len(rows)
-        arguments = {(e, p): entries.arguments[e].array(p, kind) if e in entries.arguments
-                     else np.empty(0, DTYPES[kind]) for e, p, kind in kernel.arguments}  # fmt: skip
         constants = kernel.constants()
-        if constants is None or any(column is None for column in arguments.values()):
+        arguments: dict[tuple[int, int], NDArray[Any]] = {}
+        for e, p, kind in kernel.arguments:
+            column: NDArray[Any] | None = np.empty(0, DTYPES[kind])
+            if e in entries.arguments:
+                column = entries.arguments[e].array(p, kind)
+            if column is not None:
+                arguments[e, p] = column
+        if constants is None or len(arguments) < len(kernel.arguments):
             return self._run_interpreted(attempt, name, entries, rows)
         answers = AnswerColumn.empty(n)
         by_python: list[tuple[int, Any]] = []
@@ -468,7 +479,7 @@ class KeyedPartition:
 
     # Where results go
 
-    def _finish(self, attempt: _Attempt, entries: Entries, results: list[Any]) -> None:
+    def _finish(self, attempt: _Attempt, entries: Entries, results: Sequence[Any]) -> None:
         """Keep answers, and have rows go on."""
         present = [self._elements[e] for e in _different(entries.elements)]
         if all(e.last for e in present) and (entries.homes <= _NOWHERE).all():
@@ -489,8 +500,8 @@ class KeyedPartition:
                 continue
             if kind is Onward:
                 self._onward(attempt, e, number, position, home, result)
-            elif kind is Each:
-                self._each(attempt, e, number, result, numbers, answers)
+            elif kind is Each or kind is Items:
+                self._to_items(attempt, e, number, result, numbers, answers)
             elif home == _ANSWER:
                 numbers.append(number)
                 answers.append(None if result is _FAILED else result)
@@ -515,46 +526,92 @@ class KeyedPartition:
         growing = attempt.growing.setdefault(place, Growing())
         growing.add(number, position, home, to.key, to.values)
 
-    def _each(
-        self, attempt: _Attempt, e: int, number: int, each: Each, numbers: list[int],
+    def _to_items(
+        self, attempt: _Attempt, e: int, number: int, each: Each | Items, numbers: list[int],
         answers: list[Any],
     ) -> None:  # fmt: skip
         """Have a row go on for each item."""
-        base, rows, home = self._base[e], each.rows, self.partition
+        base, home, whole = self._base[e], self.partition, False
         if each.then is None:
             home = _NOWHERE
             numbers.append(number)
             answers.append(None)
-        places, keys, values = zip(*rows, strict=True) if rows else ((), (), ())
-        if rows and places[0] >= 0 and places.count(places[0]) == len(rows):
-            growing = attempt.growing.setdefault(base + places[0], Growing())
-            growing.runs.append((number, 0, home, len(rows)))
-            growing.keys += keys
-            growing.arguments += values
+        if isinstance(each, Items):
+            count = len(each.keys)
+            columns = [[value] * count for value in each.values]
+            if each.same >= 0:
+                columns.insert(each.same, each.keys)
+            self._grow(attempt, base + each.element, (number, 0, home, count), each.keys, columns)
         else:
-            for position, (place, key, given) in enumerate(rows):
-                if place >= 0:
-                    growing = attempt.growing.setdefault(base + place, Growing())
-                    growing.add(number, position, home, key, given)
-                elif home != _NOWHERE:
-                    self._result(attempt, e, number, position, home, given)
+            count = len(each.rows)
+            whole = self._each(attempt, e, number, home, each.rows)
         if each.then is not None:
-            whole = rows and places[0] >= 0 and self._elements[base + places[0]].whole
-            count = self.partitions if whole else len(rows)
+            count = self.partitions if whole else count
             attempt.waiting[number] = base + each.then[0], each.then[1], count
+
+    def _each(self, attempt: _Attempt, e: int, number: int, home: int, rows: Sequence[Any]) -> bool:
+        """Have rows go on to task elements of their own; return whether to all partitions."""
+        if not rows:
+            return False
+        base = self._base[e]
+        places, keys, values = zip(*rows, strict=True)
+        if places[0] >= 0 and places.count(places[0]) == len(rows):
+            run, columns = (number, 0, home, len(rows)), list(zip(*values, strict=True))
+            self._grow(attempt, base + places[0], run, keys, columns)
+            return bool(self._elements[base + places[0]].whole)
+        for position, (place, key, given) in enumerate(rows):
+            if place >= 0:
+                run, columns = (number, position, home, 1), [(value,) for value in given]
+                self._grow(attempt, base + place, run, [key], columns)
+            elif home != _NOWHERE:
+                self._result(attempt, e, number, position, home, given)
+        return False
+
+    def _grow(
+        self, attempt: _Attempt, e: int, run: tuple[int, int, int, int], keys: Sequence[Any],
+        columns: Sequence[Any],
+    ) -> None:  # fmt: skip
+        if keys:
+            attempt.growing.setdefault(e, Growing()).extend(run, keys, columns)
+
+    def _run_words(self, attempt: _Attempt, entries: Entries) -> bool:
+        """Send the words of texts on, where a task element does no more; return whether it does."""
+        e = int(entries.elements[0])
+        words, n = self._elements[e].words, len(entries.numbers)
+        if words is None or not self.program.compiled or len(entries.arguments) > 1:
+            return False
+        texts = entries.alone().arguments[e].columns[words[0]]
+        if not isinstance(texts, tuple) or (n < _SMALL and self.program.compiled != "require"):
+            return False
+        offsets, utf8, counts = split_words(*texts)
+        first = np.cumsum(counts) - counts
+        rows = Entries.of_element(
+            self._base[e] + words[1], np.repeat(entries.numbers, counts),
+            np.arange(counts.sum()) - np.repeat(first, counts),
+            np.full(counts.sum(), _NOWHERE), (offsets, utf8), Arguments([(offsets, utf8)]),
+        )  # fmt: skip
+        if len(rows.numbers):
+            attempt.words.append(rows)
+        attempt.numbers.append(entries.numbers)
+        attempt.answers.append(AnswerColumn.empty(n))
+        return True
 
     # Between partitions
 
     def _send(self, attempt: _Attempt) -> None:
         """Divide the rows that go on by where they go."""
         attempt.out = {}
+        for entries in attempt.words:
+            self._send_by_key(attempt, int(entries.elements[0]), entries, [])
+        attempt.words = []
         while attempt.growing:
             e = next(iter(attempt.growing))
             rows = attempt.growing.pop(e)
             element = self._elements[e]
             spec = self.program.tables.get(element.table or "")
             if element.send == "key":
-                self._send_by_key(attempt, e, rows)
+                keys, bad = self._keys(e, rows)
+                self._send_by_key(attempt, e, rows.entries(e, keys), bad)
                 continue
             dummy: Values | None = None
             if spec is not None and spec.where == "key":  # among others that have a key
@@ -572,15 +629,15 @@ class KeyedPartition:
                     part = entries._replace(homes=homes)
                 self._add_for(attempt, e, q, part)
 
-    def _send_by_key(self, attempt: _Attempt, e: int, rows: Growing) -> None:
-        keys, bad = self._keys(e, rows)
-        entries = rows.entries(e, keys)
+    def _send_by_key(self, attempt: _Attempt, e: int, entries: Entries, bad: list[int]) -> None:
+        """Have rows go to the owners of their keys, but for some whose keys are no keys."""
+        assert entries.keys is not None
         if bad:
             self._run_wrong(attempt, e, entries.take(np.array(bad)))
         elif self.partitions == 1:
             self._add(attempt, e, entries)
             return
-        owners = owners_of_keys(keys, self.partitions)
+        owners = owners_of_keys(entries.keys, self.partitions)
         owners[bad] = -1
         for q in np.unique(owners).tolist():
             if q >= 0:

@@ -50,7 +50,7 @@ class AnswerColumn(Sequence[Any]):
         """Return room for n answers."""
         return cls(np.zeros(n, np.uint8), np.zeros(n, np.int64), np.zeros(n, np.float64))
 
-    def arrays(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.float64]]:
+    def arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Return the three arrays."""
         return self.kinds, self.whole, self.real
 
@@ -66,18 +66,25 @@ class AnswerColumn(Sequence[Any]):
     def values(self) -> list[Any]:
         """Return the answers as Python values."""
         present = np.flatnonzero(np.bincount(self.kinds, minlength=len(_KINDS))).tolist()
-        answers = np.empty(len(self.kinds), object)
+        answers: NDArray[Any] = np.empty(len(self.kinds), object)  # all None
         for kind in present:
             name, of = _KINDS[kind]
-            if name == "none" and len(present) == 1:
-                return [of] * len(self.kinds)
-            column = getattr(self, name, None)
-            if len(present) == 1 and column is not None:
-                return column.astype(of).tolist()  # type: ignore[no-any-return]
+            alone = len(present) == 1
+            column = self.whole if name == "whole" else self.real
+            if alone:
+                return [of] * len(column) if name == "none" else column.astype(of).tolist()
             own = np.flatnonzero(self.kinds == kind)
-            values = [of] * len(own) if column is None else column[own].astype(of).tolist()
-            answers[own] = np.fromiter(values, object, len(own))
+            if name != "none":
+                answers[own] = column[own].astype(of)
+            elif of is not None:
+                for place in own.tolist():
+                    answers[place] = of
         return answers.tolist()  # type: ignore[no-any-return]
+
+    def put(self, places: NDArray[np.int64] | slice, part: AnswerColumn) -> None:
+        """Set the answers at places to those of a part."""
+        for column, own in zip(self.arrays(), part.arrays(), strict=True):
+            column[places] = own
 
 
 @dataclass(frozen=True)
@@ -145,20 +152,22 @@ def encode_answers(
         failures: of calls that raised.
     """
     failures = list(failures)
-    if isinstance(answers, AnswerColumn):
-        answers = answers.values()
-    kinds = set(map(type, answers))
-    kind = next(iter(kinds)) if len(kinds) == 1 else None
     columns: dict[str, NDArray[Any]] = {} if numbers is None else {"number": numbers}
+    columnar = isinstance(answers, AnswerColumn)
+    kinds = {AnswerColumn} if columnar else set(map(type, answers))
+    kind = next(iter(kinds)) if len(kinds) == 1 else None
     shown = "none"
     if kind is int and not -(1 << 63) <= min(answers) <= max(answers) < 1 << 63:
         kind = None
-    if kind in _DTYPES:
+    if isinstance(answers, AnswerColumn):
+        columns["kinds"], columns["whole"], columns["real"] = answers.arrays()
+        shown = "columns"
+    elif kind in _DTYPES:
         columns["answer"], shown = np.fromiter(answers, _DTYPES[kind], len(answers)), "numbers"
     elif kind is str:
         columns["offsets"], columns["bytes"] = pack_strings(answers)
         shown = "strings"
-    elif kind is not type(None) and answers:
+    elif kind is not type(None) and len(answers):
         columns["answer"], shown = _pickles(numbers, answers, failures), "pickles"
     meta = {"kind": shown, "count": len(answers)}
     columns["failures"] = np.frombuffer(pickle.dumps(failures), np.uint8)
@@ -201,12 +210,14 @@ def _pickled(value: Any, what: str, advice: str) -> bytes:
 
 def decode_answers(
     report: bytes,
-) -> tuple[NDArray[np.int64] | None, list[Any], list[Failure]]:
+) -> tuple[NDArray[np.int64] | None, Sequence[Any], list[Failure]]:
     """Return what `encode_answers` was given."""
     columns, meta = decode(report)
     kind = meta["kind"]
-    answers: list[Any] = [None] * meta["count"]
-    if kind == "numbers":
+    answers: Sequence[Any] = [None] * meta["count"]
+    if kind == "columns":
+        answers = AnswerColumn(columns["kinds"], columns["whole"], columns["real"])
+    elif kind == "numbers":
         answers = columns["answer"].tolist()
     elif kind == "strings":
         answers = unpack_strings(columns["offsets"], columns["bytes"])

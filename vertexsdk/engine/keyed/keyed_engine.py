@@ -14,7 +14,7 @@ import numpy as np
 
 from vertexsdk.arrays.raw_columns import decode, encode_bytes
 from vertexsdk.engine.keyed._task import KeyedCommand, KeyedTask
-from vertexsdk.engine.keyed.answers import Failure, decode_answers
+from vertexsdk.engine.keyed.answers import AnswerColumn, Failure, decode_answers
 from vertexsdk.engine.keyed.calls import Calls, stored_values
 from vertexsdk.engine.snapshots import SnapshotPart
 from vertexsdk.errors import RunError
@@ -137,14 +137,17 @@ class KeyedEngine:
         if self.partitions > 1:
             columns["owner"] = calls.owners(self.program, self.partitions)
         reports = self._exchange.hop(KeyedCommand("run", encode_bytes(columns)))
-        answers: list[Any] = [None] * len(calls)
+        parts = list(map(decode_answers, reports))
+        column = AnswerColumn.empty(len(calls))
+        for numbers, own, _ in parts:
+            if isinstance(own, AnswerColumn):
+                column.put(slice(None) if numbers is None else numbers, own)
+        answers = column.values()
         failures: dict[int, Failure] = {}
-        for report in reports:
-            numbers, own, failed = decode_answers(report)
-            if numbers is None:
-                answers = own
-            else:
-                for number, answer in zip(numbers.tolist(), own, strict=True):
+        for numbers, own, failed in parts:
+            if not isinstance(own, AnswerColumn):
+                places = range(len(calls)) if numbers is None else numbers.tolist()
+                for number, answer in zip(places, own, strict=True):
                     answers[number] = answer
             for one in failed:
                 first = failures.setdefault(one.number, one)
