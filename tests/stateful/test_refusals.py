@@ -343,7 +343,8 @@ def test_a_method_may_use_what_its_function_encloses() -> None:
                 self.counts[word] += step
 
     begin, item = program_of(Steps).methods["add"].elements
-    assert begin.body(None, "a b").rows == [(1, "a", ("a",)), (1, "b", ("b",))]
+    items = begin.body(None, "a b")
+    assert (items.element, items.keys) == (1, ["a", "b"])
     steps = Steps()
     item.body(steps, "a")
     assert dict(steps.counts.items()) == {"a": 3}

@@ -3,6 +3,7 @@
 __all__ = [
     "adjacency_kernels",
     "delivery",
+    "element_kernels",
     "interpreter",
     "kernel_cache",
     "methods",

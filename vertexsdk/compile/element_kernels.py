@@ -57,7 +57,8 @@ def element_text(
     Example:
         >>> def add(self, key: int, x: int): self.counts[key] += x
         >>> tree = ast.parse("def add(self, key, x): self.counts[key] += x").body[0]
-        >>> spec = TableSpec("counts", "int", {"value": "int"}, single=True)
+        >>> from vertexsdk import Map
+        >>> spec = TableSpec("counts", Map(int, int))
         >>> kinds = {"key": "int", "x": "int"}
         >>> text, _ = element_text(Method("add", add, tree, "", 1), tree, spec, kinds, object)
         >>> text.arguments
