@@ -274,7 +274,9 @@ class _Driver:
         with self.flow._lock:
             engine = self.flow._engine
             if engine is not None and engine is not self.engine:
-                self.said.say("processors", *process_ids(engine._processors.workers))
+                ids = process_ids(engine._processors.workers)
+                if ids:  # else too few slots are left after a loss, until the next rescaling
+                    self.said.say("processors", *ids)
                 self.engine = engine
 
 

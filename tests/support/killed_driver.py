@@ -131,11 +131,7 @@ def _merge_a_branch(loop: MainLoop) -> None:
 
 def process_ids(workers: Any) -> list[int]:
     """The process ids of a loop's processors; none if they are in this process."""
-    return workers.run(_own_id) if getattr(workers, "resident", False) else []
-
-
-def _own_id(partition: int) -> int:
-    return os.getpid()
+    return workers.run(lambda _: os.getpid()) if getattr(workers, "resident", False) else []
 
 
 def _answer(loop: MainLoop, said: DriverLog, number: int, answers: Path) -> None:
