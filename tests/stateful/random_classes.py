@@ -156,7 +156,7 @@ class RandomClass:
         leaves += [self._place(f) for f, k in self.fields.items() if k == kind]
         leaves += {"int": ["LIMIT", "self.MOST"], "float": ["RATE", "math.pi"], "bool": []}[kind]
         if kind == "bool" and self.key:
-            leaves.append("key in self.rows")
+            leaves.append("(key in self.rows)")
         if depth == 0 or chance.random() < 0.2:
             if leaves and chance.random() < 0.8:
                 return chance.choice(leaves)

@@ -389,7 +389,7 @@ class Typed:
                 text = self._stored("value", default, node)
             elif default.kind != kind or default.there:
                 self._fail(node, f"its value is {kind} here and {default.kind} there")
-            self._line(f"t_{kind} = v_value if p else {text}")
+            self._line(f"t_{kind} = _exact.chosen(p, v_value, {text})")
         elif none or rest:
             self._line(f"t_{kind} = v_value")
         elif name == "pop":
@@ -662,7 +662,7 @@ class Typed:
         if default.kind != kind:
             self._fail(node, f"its value is {kind} here and {default.kind} there: make the default "
                        f"a {kind}")  # fmt: skip
-        return Term(f"(v_value if p else {default.text})", kind)
+        return Term(f"_exact.chosen(p, v_value, {default.text})", kind)
 
 
 def _is_none(node: ast.expr) -> bool:

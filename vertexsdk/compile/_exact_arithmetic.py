@@ -166,6 +166,12 @@ def most(a: Any, b: Any) -> Any:
 
 
 @njit
+def chosen(first: bool, a: Any, b: Any) -> Any:
+    """Return `a` or `b`, both of which have been computed."""
+    return a if first else b
+
+
+@njit
 def value_of(x: Any, there: bool) -> Any:
     """Return a value that may be None as one that is not."""
     if not there:

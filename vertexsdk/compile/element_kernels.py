@@ -31,6 +31,7 @@ from vertexsdk.program.warn import split_place
 
 _log = logging.getLogger("vertexsdk")
 DTYPES: dict[str, Any] = {"int": np.int64, "float": np.float64, "bool": np.bool_}
+_compiled: dict[str, Any] = {}  # kernels of this process, by their text
 _AHEAD = 16  # calls whose rows are being fetched
 _HEAD = """\
 import math as _math
@@ -119,7 +120,7 @@ class ElementKernel:
         self.calls = 0
         self._constants = [(e, n, kind) for e, text in texts.items() for n, kind in text.constants]
         self._source = self._text()
-        self._kernel: Any = None
+        self._kernel: Any = _compiled.get(self._source)
         self._thread: threading.Thread | None = None
         self._started, self.failure = False, ""
 
@@ -129,11 +130,16 @@ class ElementKernel:
         Args:
             waits: return when it is.
         """
-        if not self._started:
+        if not self.compiled and not self._started:
             self._started = True
             self._start()
         if waits and self._thread is not None:
             self._thread.join()
+        return self.compiled
+
+    @property
+    def compiled(self) -> bool:
+        """Whether it is compiled."""
         return self._kernel is not None
 
     def _start(self) -> None:
@@ -153,7 +159,7 @@ class ElementKernel:
             )  # fmt: skip
             constants = [DEFAULTS[kind] for _, _, kind in self._constants]
             run(0, 0, np.zeros(1, np.int64), *self._given(block), *constants)
-            self._kernel = run
+            self._kernel = _compiled[self._source] = run
         except Exception as error:  # it stays interpreted, as what is not ready
             self.failure = first_line(error) or type(error).__name__
             _log.warning("%s: a kernel was not compiled: %s", self._cls.__name__, self.failure)

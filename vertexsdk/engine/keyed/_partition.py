@@ -377,7 +377,8 @@ class KeyedPartition:
             return None
         require = self.program.compiled == "require"
         kernel.calls += len(entries.numbers)
-        if not require and (len(entries.numbers) < _SMALL or kernel.calls < _MANY):
+        few = not kernel.compiled and kernel.calls < _MANY
+        if not require and (few or len(entries.numbers) < _SMALL):
             return None
         if kernel.ready(waits=require):
             return kernel
