@@ -8,7 +8,7 @@ those of its own, so that a selection of rows copies no argument.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import repeat
+from itertools import islice, repeat
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -199,24 +199,25 @@ class Entries(NamedTuple):
         return self._replace(places=np.arange(len(self.places)), arguments=own)
 
     def columns(self, e: int) -> list[list[Any]]:
-        """Return the arguments of each row, by parameter, where all rows are of a task element."""
-        lists = self.arguments[e].lists()
-        places = self.places
-        first = int(places[0]) if len(places) else 0
-        if len(places) and (np.diff(places) == 1).all():
-            return [values[first : first + len(places)] for values in lists]
-        return [[values[k] for k in places.tolist()] for values in lists]
+        """Return the arguments of a task element's rows, by parameter, in their order."""
+        lists, places = self.arguments[e].lists(), self.places
+        if len(self.arguments) > 1:
+            places = places[self.elements == e]
+        first, last = (int(places[0]), int(places[-1]) + 1) if len(places) else (0, 0)
+        if last - first == len(places) and (places[1:] > places[:-1]).all():
+            return [values[first:last] for values in lists]
+        chosen = places.tolist()
+        return [[values[k] for k in chosen] for values in lists]
 
     def tuples(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the arguments of each row."""
-        if len(self.arguments) == 1:
-            (e,) = self.arguments
+        """Return the arguments of each row."""
+        own: dict[int, Iterator[tuple[Any, ...]]] = {}
+        for e in self.arguments:
             columns = self.columns(e)
-            yield from zip(*columns, strict=True) if columns else repeat((), len(self.places))
-            return
-        lists = {e: arguments.lists() for e, arguments in self.arguments.items()}
-        for e, place in zip(self.elements.tolist(), self.places.tolist(), strict=True):
-            yield tuple([values[place] for values in lists[e]])
+            own[e] = zip(*columns, strict=True) if columns else repeat(())
+        if len(own) == 1:
+            return islice(own.popitem()[1], len(self.places))
+        return map(next, map(own.__getitem__, self.elements.tolist()))
 
 
 class Growing:

@@ -81,7 +81,7 @@ class AnswerColumn(Sequence[Any]):
                     answers[place] = of
         return answers.tolist()  # type: ignore[no-any-return]
 
-    def put(self, places: NDArray[np.int64] | slice, part: AnswerColumn) -> None:
+    def put(self, places: NDArray[np.int64], part: AnswerColumn) -> None:
         """Set the answers at places to those of a part."""
         for column, own in zip(self.arrays(), part.arrays(), strict=True):
             column[places] = own

@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vertexsdk.arrays.raw_columns import decode, encode_bytes
 from vertexsdk.engine.keyed._task import KeyedCommand, KeyedTask
@@ -138,17 +139,9 @@ class KeyedEngine:
             columns["owner"] = calls.owners(self.program, self.partitions)
         reports = self._exchange.hop(KeyedCommand("run", encode_bytes(columns)))
         parts = list(map(decode_answers, reports))
-        column = AnswerColumn.empty(len(calls))
-        for numbers, own, _ in parts:
-            if isinstance(own, AnswerColumn):
-                column.put(slice(None) if numbers is None else numbers, own)
-        answers = column.values()
+        answers = _answers(len(calls), [(numbers, own) for numbers, own, _ in parts])
         failures: dict[int, Failure] = {}
-        for numbers, own, failed in parts:
-            if not isinstance(own, AnswerColumn):
-                places = range(len(calls)) if numbers is None else numbers.tolist()
-                for number, answer in zip(places, own, strict=True):
-                    answers[number] = answer
+        for _, _, failed in parts:
             for one in failed:
                 first = failures.setdefault(one.number, one)
                 if one.position < first.position:
@@ -209,6 +202,24 @@ class KeyedEngine:
             self._exchange.hop(KeyedCommand("end"))
         self._exchange.close()
         self._processors.leave()
+
+
+def _answers(
+    count: int, parts: Sequence[tuple[NDArray[np.int64] | None, Sequence[Any]]]
+) -> list[Any]:
+    """Return the answers of so many calls, of which each part has those of some numbers, or all."""
+    column = AnswerColumn.empty(count)
+    for numbers, own in parts:
+        if numbers is None:
+            return list(own)
+        if isinstance(own, AnswerColumn):
+            column.put(numbers, own)
+    answers = column.values()
+    for numbers, own in parts:
+        if numbers is not None and not isinstance(own, AnswerColumn):
+            for number, answer in zip(numbers.tolist(), own, strict=True):
+                answers[number] = answer
+    return answers
 
 
 def segment_groups(tables: Collection[str]) -> dict[str, str]:
