@@ -134,7 +134,11 @@ def _kill(
         else:
             record = driver.record
         driver = driver.next(record)
-        driver.await_served(began)
+        try:
+            driver.await_served(began)
+        except BaseException:  # `soak_kills` ends the old one
+            driver.end()
+            raise
         _end_session(old)
     elif kind == "server":
         server.kill()
