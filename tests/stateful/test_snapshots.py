@@ -134,6 +134,29 @@ def test_a_snapshot_that_cannot_be_stored(
         assert flow.count.map(["a", "b", "c"]) == [2, 2, 2]
 
 
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_a_snapshot_that_is_interrupted(partitions: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C ends what waits for a snapshot, and the loop goes on."""
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    url = f"memory://interrupted-{partitions}"
+    with StatefulLoop(
+        WordCount, backend=url, partitions=partitions, snapshot_every=3, snapshots="synchronous"
+    ) as flow:
+        flow.add.map(["a", "b"])
+        for work in (flow.snapshot, lambda: flow.add.map(["a"] * 3)):  # asked for, and due
+            with monkeypatch.context() as patch:
+                patch.setattr("vertexsdk.engine.keyed._task.open_store", interrupted)
+                with pytest.raises(KeyboardInterrupt):
+                    work()
+        assert flow.count.map(["a", "b"]) == [4, 1]
+        flow.snapshot()
+    with StatefulLoop.resume(WordCount, backend=url) as flow:
+        assert flow.count.map(["a", "b"]) == [4, 1]
+
+
 def test_a_snapshot_after_some_time_without_calls() -> None:
     with StatefulLoop(WordCount, backend="memory://some-time", snapshot_every="1h") as flow:
         flow.add("a")

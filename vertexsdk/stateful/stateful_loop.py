@@ -12,7 +12,7 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Self
@@ -761,20 +761,23 @@ class StatefulLoop:
 
     def _take_snapshot(self) -> None:
         """Take a snapshot, and return when it is in the store."""
-        try:
-            self._snapshots.take()
-        except LostError:
-            self._lose_engine()
-            raise
+        self._on_engine(self._snapshots.take)
 
     def _take_due_snapshot(self) -> None:
         """Begin a snapshot that is due, and commit one that is written."""
         try:
-            self._snapshots.begin_if_due()
+            self._on_engine(self._snapshots.begin_if_due)
         except (RunError, StateError) as error:
-            if isinstance(error, LostError):
-                self._lose_engine()
             _log.warning("%s: no snapshot: %s; the log has the calls", self.loop, error)
+
+    def _on_engine(self, work: Callable[[], None]) -> None:
+        """Have snapshots use the engine, which is given up where it may not have answered."""
+        try:
+            work()
+        except BaseException as error:
+            if isinstance(error, LostError) or not isinstance(error, Exception):
+                self._lose_engine()
+            raise
 
     def _look_at_snapshots(self) -> None:
         """Do so while nobody calls: from the thread of snapshots."""

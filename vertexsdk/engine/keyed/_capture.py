@@ -179,7 +179,9 @@ class PartitionSnapshot:
                     time.sleep(0)  # let a call write that waits for the lock
             self._part.segments = self._write(self._captures)
         except BaseException as error:
-            self._part.failure = first_line(error) or type(error).__name__
+            self._part.failure = first_line(error)
+            if not isinstance(error, Exception) and threading.current_thread() is not self._thread:
+                raise  # as Ctrl-C does, in the thread of the caller
         finally:
             self._captures = {}
             self._part.seconds = time.perf_counter() - self._began
