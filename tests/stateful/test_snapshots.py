@@ -54,6 +54,7 @@ def collect(flow: StatefulLoop) -> None:
         flow._snapshots.collect(waits=True)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("cls", CLASSES)
 @pytest.mark.parametrize("partitions", [1, 2, 7])
 def test_calls_go_on_while_a_snapshot_is_stored(
