@@ -6,6 +6,7 @@ divided by key. A `Journal` has what was changed, so that a call that raises is 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -224,6 +225,16 @@ class RowsState:
         """Return a row as lookups show it: by default its fields as they are stored."""
         fields = self.to_fields(self.rows[key])
         return dict(zip(self.spec.fields, (fields,) if self.spec.single else fields, strict=True))
+
+    def fork(self, journal: Journal) -> RowsState:
+        """Return a copy, in which nothing changes when this one does.
+
+        Args:
+            journal: takes what is changed in it.
+        """
+        other = copy.copy(self)
+        other.journal, other.rows, other.changed = journal, dict(self.rows), set(self.changed)
+        return other
 
     def stored(self, key: Any) -> Any:
         """Return a row as a table has it, `ABSENT` for none."""

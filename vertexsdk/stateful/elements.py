@@ -9,6 +9,7 @@ from typing import Any
 from vertexsdk.errors import InputError, ProgramError, excerpt
 from vertexsdk.program.keyed import ABSENT, CONVERTERS, MapAccess, to_float
 from vertexsdk.program.keyed_state import (
+    Journal,
     RowsState,
     SparseVector,
     StateElement,
@@ -327,6 +328,12 @@ class MatrixState(RowsState):
     def items(self) -> list[tuple[Any, SparseVector]]:
         """Return all rows; of a matrix that is divided by column, all columns."""
         return [(key, SparseVector(cells)) for key, cells in self.rows.items()]
+
+    def fork(self, journal: Journal) -> RowsState:
+        """See `RowsState`; cells are changed where they are."""
+        other = super().fork(journal)
+        other.rows = {key: dict(cells) for key, cells in self.rows.items()}
+        return other
 
     def to_fields(self, row: Any) -> str:
         """Return a row as JSON."""

@@ -11,7 +11,6 @@ the table has, in whichever partition: its key group, and above it how many came
 from __future__ import annotations
 
 import copy
-import pickle
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -365,9 +364,7 @@ class StoredTable(KeyedTable):
         """See `KeyedTable`."""
         other = super().fork(journal)
         assert isinstance(other, StoredTable)
-        state = other.state = copy.copy(self.state)
-        state.journal, state.changed = journal, set(self.state.changed)
-        state.rows = pickle.loads(pickle.dumps(self.state.rows))
+        other.state = self.state.fork(journal)
         return other
 
     def restore(self, columns: dict[str, Column], mine: NDArray[np.bool_]) -> None:

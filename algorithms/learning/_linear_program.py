@@ -1,0 +1,168 @@
+"""The stateful class of linear models: instances by id, and sums over those of each partition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vertexsdk import Partitioned, Stateful, Value, gather_all, on_all
+from vertexsdk.algorithms.learning._instances import Instances, InstancesState, Sample
+from vertexsdk.algorithms.learning._linear_kernels import (
+    LossSums,
+    hessian,
+    hessian_product,
+    loss_and_gradient,
+    sgd_pass,
+)
+from vertexsdk.algorithms.learning._rows import Floats
+
+
+class LinearState(InstancesState):
+    """The instances of one partition, and sums over them.
+
+    In all methods `width` and `sparse` are those of the features; `label` is the place of the class
+    whose instances are 1 and all others -1, or -1 where targets are numbers to predict; `share` is
+    that of the sample, or -1 for all instances.
+    """
+
+    def descend(
+        self, width: int, sparse: bool, share: float, label: int, weights: bytes, loss: str,
+        alpha: float, rate: float, intercept: bool,
+    ) -> tuple[Floats, int]:  # fmt: skip
+        """Return the weights after a pass of SGD over the sample, and its size."""
+        sample = self._labelled(width, sparse, share, label)
+        before = np.frombuffer(weights)
+        after = sgd_pass(
+            sample.rows, sample.targets, before, rate, alpha, loss, fit_intercept=intercept
+        )
+        return after, len(sample)
+
+    def gradient(
+        self, width: int, sparse: bool, share: float, label: int, weights: bytes, loss: str,
+        smoothing: float,
+    ) -> tuple[LossSums, int]:  # fmt: skip
+        """Return the sums of `loss_and_gradient`, and of how many instances."""
+        sample = self._labelled(width, sparse, share, label)
+        w = np.frombuffer(weights)
+        return loss_and_gradient(sample.rows, sample.targets, w, loss, smoothing), len(sample)
+
+    def hessian(
+        self, width: int, sparse: bool, label: int, weights: bytes, loss: str, smoothing: float
+    ) -> Floats:
+        """Return the sums of `hessian`."""
+        sample = self._labelled(width, sparse, -1.0, label)
+        return hessian(sample.rows, sample.targets, np.frombuffer(weights), loss, smoothing)
+
+    def hessian_product(
+        self, width: int, sparse: bool, label: int, weights: bytes, vector: bytes, loss: str,
+        smoothing: float,
+    ) -> Floats:  # fmt: skip
+        """Return the sums of `hessian_product`."""
+        sample = self._labelled(width, sparse, -1.0, label)
+        w, v = np.frombuffer(weights), np.frombuffer(vector)
+        return hessian_product(sample.rows, sample.targets, w, v, loss, smoothing)
+
+    def _labelled(self, width: int, sparse: bool, share: float, label: int) -> Sample:
+        own = self.all(width, sparse) if share < 0 else self.sample(width, sparse, share)
+        if label < 0:
+            return own
+
+        def labels() -> Any:
+            return np.where(own.targets == label, 1.0, -1.0)
+
+        return Sample(own.rows, self._once(("labels", share, label), labels))
+
+
+class LinearInstances(Instances):
+    """The instances of a linear model, by id.
+
+    Args:
+        key: the type of the ids, `int` or `str`.
+    """
+
+    state = LinearState
+    reads = (*Instances.reads, "descend", "gradient", "hessian", "hessian_product")
+    without_key = reads
+
+
+class LinearProgram(Stateful):
+    """Instances with int ids, and the model; see `LinearState` for the arguments."""
+
+    instances = Partitioned(LinearInstances(int), key="id")
+    model = Partitioned(Value(bytes))
+
+    def add(self, id: int, target: float, features: bytes) -> None:
+        """Set the instance of an id."""
+        self.instances.add(id, target, features)
+
+    def remove(self, id: int) -> bool:
+        """Remove the instance of an id; return whether there was one."""
+        return self.instances.discard(id)
+
+    def size(self) -> list:
+        """Return how many instances each partition has."""
+        return gather_all(on_all(self.instances).size())
+
+    def store(self, model: bytes) -> None:
+        """Set the model."""
+        self.model.value = model
+
+    def load(self) -> bytes:
+        """Return the model."""
+        return self.model.value
+
+    def descend(
+        self, width: int, sparse: bool, share: float, label: int, weights: bytes, loss: str,
+        alpha: float, rate: float, intercept: bool,
+    ) -> list:  # fmt: skip
+        """Return the weights after a pass over the sample of each partition, and its size."""
+        return gather_all(
+            on_all(self.instances).descend(
+                width, sparse, share, label, weights, loss, alpha, rate, intercept
+            )
+        )
+
+    def gradient(
+        self, width: int, sparse: bool, share: float, label: int, weights: bytes, loss: str,
+        smoothing: float,
+    ) -> list:  # fmt: skip
+        """Return the losses and gradients of each partition."""
+        return gather_all(
+            on_all(self.instances).gradient(
+                width, sparse, share, label, weights, loss, smoothing
+            )
+        )
+
+    def hessian(
+        self, width: int, sparse: bool, label: int, weights: bytes, loss: str, smoothing: float
+    ) -> list:
+        """Return the second derivatives of each partition."""
+        return gather_all(
+            on_all(self.instances).hessian(width, sparse, label, weights, loss, smoothing)
+        )
+
+    def hessian_product(
+        self, width: int, sparse: bool, label: int, weights: bytes, vector: bytes, loss: str,
+        smoothing: float,
+    ) -> list:  # fmt: skip
+        """Return the second derivatives of each partition times a vector."""
+        return gather_all(
+            on_all(self.instances).hessian_product(
+                width, sparse, label, weights, vector, loss, smoothing
+            )
+        )
+
+
+class NamedLinearProgram(LinearProgram):
+    """`LinearProgram` with str ids."""
+
+    instances = Partitioned(LinearInstances(str), key="id")
+
+    def add(self, id: str, target: float, features: bytes) -> None:
+        """Set the instance of an id."""
+        self.instances.add(id, target, features)
+
+    def remove(self, id: str) -> bool:
+        """Remove the instance of an id; return whether there was one."""
+        return self.instances.discard(id)

@@ -1,0 +1,386 @@
+"""Linear models that are learnt by stochastic gradient descent, and solved exactly in branches."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk import InputError, StatefulLoop
+from vertexsdk.algorithms.learning._features import as_matrix
+from vertexsdk.algorithms.learning._learner import Learner
+from vertexsdk.algorithms.learning._linear_kernels import LossSums
+from vertexsdk.algorithms.learning._linear_program import LinearProgram, NamedLinearProgram
+from vertexsdk.algorithms.learning._linear_solver import minimise
+
+# After `_learner`, which says how to install it.
+from sklearn.base import ClassifierMixin, RegressorMixin  # isort: skip
+from sklearn.exceptions import ConvergenceWarning  # isort: skip
+from sklearn.utils.multiclass import check_classification_targets  # isort: skip
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data  # isort: skip
+
+
+class LinearModel(Learner):
+    """A linear model: the smallest mean loss plus alpha / 2 times the squares of the weights.
+
+    The base of `LinearSVM`, `LogisticSGD` and `LinearSGD`. The main loop descends by SGD over a
+    sample; `solve` and `fit` take Newton steps over all instances, and end by a lower bound of the
+    objective.
+
+    Args:
+        alpha: of the regulariser, which keeps weights small.
+        fit_intercept: whether there is an intercept; it is not regularised.
+        rate: of descent, in the main loop; by default it follows from the first instances.
+        bold_driver: the rate is lowered by 10 % when the objective rises, and raised by 10 % when
+            it falls by less than 1 %.
+        passes: over the sample, in each `partial_fit`.
+        sample: from how many instances the main loop learns, about.
+        tol: how far the objective of `solve` and `fit` may be above the best one, relatively.
+        max_iter: of `solve` and `fit`.
+        backend: URL of the store; by default the memory of this process.
+        loop: the name of the loop in the store; by default that of the class.
+        partitions: among how many the instances are divided; by default one, or one per executor.
+        spark: the session on whose executors they are; None for this process.
+
+    Attributes:
+        coef_, intercept_: of the main loop after `partial_fit`, exact after `fit` and `solve`.
+        objective_: the mean loss and the regulariser; after `partial_fit` over the sample.
+        n_iter_: of the last exact solution.
+        n_features_in_, feature_names_in_: as in scikit-learn.
+    """
+
+    _programs = MappingProxyType({"int": LinearProgram, "str": NamedLinearProgram})
+    _loss: ClassVar[str]
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 1e-4,
+        fit_intercept: bool = True,
+        rate: float | None = None,
+        bold_driver: bool = True,
+        passes: int = 1,
+        sample: int = 100_000,
+        tol: float = 1e-4,
+        max_iter: int = 200,
+        backend: str | None = None,
+        loop: str | None = None,
+        partitions: int | None = None,
+        spark: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.rate = rate
+        self.bold_driver = bold_driver
+        self.passes = passes
+        self.sample = sample
+        self.tol = tol
+        self.max_iter = max_iter
+        self.backend = backend
+        self.loop = loop
+        self.partitions = partitions
+        self.spark = spark
+
+    def _first_model(self, features: Any, targets: Any, classes: Any) -> dict[str, Any]:
+        rate = self.rate
+        if rate is None:  # steps that do not overshoot, where rows are about as long as these
+            squares = features.multiply(features) if hasattr(features, "multiply") else features**2
+            rate = 1.0 / (1.0 + 4.0 * float(squares.sum()) / max(features.shape[0], 1))
+        model = {"rate": rate, "first_rate": rate}
+        return {**model, **self._classes(targets, classes, features.shape[1])}
+
+    def _classes(self, targets: Any, classes: Any, width: int) -> dict[str, Any]:
+        return {"weights": np.zeros((1, width + 1))}
+
+    def _targets(self, targets: Any, model: dict[str, Any]) -> NDArray[np.float64]:
+        return np.asarray(targets, np.float64)
+
+    def _labels(self, model: dict[str, Any]) -> list[int]:
+        """Return the class of each row of weights; -1 for numbers to predict."""
+        return [-1]
+
+    def _restart(self, model: dict[str, Any]) -> None:
+        model["weights"] = np.zeros_like(model["weights"])
+        model["rate"], model["objective"] = model["first_rate"], math.inf
+
+    def _descend(self, flow: StatefulLoop, model: dict[str, Any], share: float) -> None:
+        before, weights = model["objective"], np.empty_like(model["weights"])
+        if not math.isfinite(before):
+            before = self._objective(flow, model, model["weights"], share)
+        for k, label in enumerate(self._labels(model)):
+            parts = flow.descend(
+                model["width"], model["sparse"], share, label, model["weights"][k].tobytes(),
+                self._loss, self.alpha, model["rate"], self.fit_intercept,
+            )  # fmt: skip
+            size = max(sum(n for _, n in parts), 1)
+            weights[k] = sum(w * (n / size) for w, n in parts)
+        objective = self._objective(flow, model, weights, share)
+        if not objective <= 2 * before + 1:  # it overshoots: take that back
+            model["rate"] /= 4
+            return
+        model["weights"], model["objective"] = weights, objective
+        if self.bold_driver and objective > before:  # section 6.2.2 of the Tornado paper
+            model["rate"] *= 0.9
+        elif self.bold_driver and objective > 0.99 * before:
+            model["rate"] *= 1.1
+
+    def _objective(
+        self, flow: StatefulLoop, model: dict[str, Any], weights: NDArray[np.float64], share: float
+    ) -> float:
+        """Return the mean of the objectives of all rows of weights, over the sample."""
+        labels = self._labels(model)
+        total = 0.0
+        for w, label in zip(weights, labels, strict=True):
+            sums, size = self._sums(flow, model, label, w, share, 0.0)
+            total += sums.loss / max(size, 1) + self.alpha / 2 * float(w[:-1] @ w[:-1])
+        return total / max(len(labels), 1)
+
+    def _sums(
+        self, flow: StatefulLoop, model: dict[str, Any], label: int, w: NDArray[np.float64],
+        share: float, smoothing: float,
+    ) -> tuple[LossSums, int]:  # fmt: skip
+        parts = flow.gradient(
+            model["width"], model["sparse"], share, label, w.tobytes(), self._loss, smoothing
+        )
+        return LossSums(*map(sum, zip(*(sums for sums, _ in parts), strict=True))), sum(
+            size for _, size in parts
+        )
+
+    def _best(self, flow: StatefulLoop, model: dict[str, Any], tol: float) -> None:
+        form = model["width"], model["sparse"]
+        size = max(sum(flow.size()), 1)
+        solutions = []
+        for k, label in enumerate(self._labels(model)):
+
+            def evaluate(w: NDArray[np.float64], smoothing: float, label: int = label) -> LossSums:
+                sums, _ = self._sums(flow, model, label, w, -1.0, smoothing)
+                return LossSums(*(part / size for part in sums))
+
+            def hessian(w: Any, smoothing: float, label: int = label) -> Any:
+                parts = flow.hessian(*form, label, w.tobytes(), self._loss, smoothing)
+                return sum(parts) / size
+
+            def product(w: Any, v: Any, smoothing: float, label: int = label) -> Any:
+                parts = flow.hessian_product(
+                    *form, label, w.tobytes(), v.tobytes(), self._loss, smoothing
+                )
+                return sum(parts) / size
+
+            solution = minimise(
+                evaluate, hessian, product, model["weights"][k], alpha=self.alpha, tol=tol,
+                max_iter=self.max_iter, loss=self._loss, fit_intercept=self.fit_intercept,
+            )  # fmt: skip
+            if not solution.converged:
+                _warn_not_converged(self, solution.n_iter)
+            solutions.append(solution)
+        model["weights"] = np.array([one.w for one in solutions]).reshape(model["weights"].shape)
+        count = max(len(solutions), 1)
+        model["objective"] = sum(one.objective for one in solutions) / count
+        model["bound"] = sum(one.bound for one in solutions) / count
+        model["n_iter"] = max((one.n_iter for one in solutions), default=0)
+
+    def _publish(self, model: dict[str, Any]) -> None:
+        weights = model["weights"]
+        self.coef_, self.intercept_ = weights[:, :-1].copy(), weights[:, -1].copy()
+        self.n_iter_, self.objective_ = max(model["n_iter"], 1), model["objective"]
+
+    def _scores(self, X: Any) -> Any:
+        check_is_fitted(self)
+        X = validate_data(self, as_matrix(X), reset=False, accept_sparse="csr", dtype=np.float64)
+        return X @ self.coef_.T + self.intercept_
+
+
+class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
+    """A linear model of two classes, or of each class against all others.
+
+    Instances store the place of their class in the order of arrival; the weights have a row for
+    each place, or where there are two classes one, for the larger of them.
+    """
+
+    def _classes(self, targets: Any, classes: Any, width: int) -> dict[str, Any]:
+        known = np.unique(targets if classes is None else classes)
+        known = known.astype(str) if known.dtype == object else known
+        return {"classes": known, "weights": np.zeros((_problems(len(known)), width + 1))}
+
+    def _targets(self, targets: Any, model: dict[str, Any]) -> NDArray[np.float64]:
+        check_classification_targets(targets)
+        classes = model["classes"]
+        values = np.asarray(targets)
+        values = values.astype(str) if values.dtype == object else values
+        own = np.unique(values)
+        new = own[~np.isin(own, classes)]
+        if len(new):
+            model["classes"] = classes = np.concatenate([classes, new])
+            model["weights"] = _for_classes(model["weights"], classes, len(new))
+        order = np.argsort(classes)
+        return order[np.searchsorted(classes[order], values)].astype(np.float64)
+
+    def _labels(self, model: dict[str, Any]) -> list[int]:
+        count = len(model["classes"])
+        return list(range(count)) if count > 2 else [int(np.argmax(_ranks(model["classes"])))]
+
+    def _publish(self, model: dict[str, Any]) -> None:
+        super()._publish(model)
+        classes = model["classes"]
+        self.classes_ = np.sort(classes)
+        if len(classes) > 2:
+            order = np.argsort(classes)
+            self.coef_, self.intercept_ = self.coef_[order], self.intercept_[order]
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return on which side of the plane of each class instances are, and how far from it.
+
+        Args:
+            X: float64[n, d], as for `fit`.
+
+        Returns:
+            float64[n], positive for the larger of two classes; of more float64[n, classes].
+        """
+        scores: NDArray[np.float64] = self._scores(X)
+        return scores if len(self.classes_) > 2 else scores[:, 0]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class of each instance.
+
+        Args:
+            X: float64[n, d], as for `fit`.
+        """
+        scores = self.decision_function(X)
+        if len(self.classes_) > 2:
+            places = scores.argmax(axis=1)
+        else:
+            places = np.minimum(scores > 0, len(self.classes_) - 1).astype(np.int64)
+        chosen: NDArray[Any] = self.classes_[places]
+        return chosen
+
+
+def _problems(classes: int) -> int:
+    """Return how many rows of weights there are."""
+    return classes if classes > 2 else 1
+
+
+def _ranks(classes: NDArray[Any]) -> NDArray[np.int64]:
+    return np.argsort(np.argsort(classes))
+
+
+def _for_classes(
+    weights: NDArray[np.float64], classes: NDArray[Any], new: int
+) -> NDArray[np.float64]:
+    """Return the weights where some of the classes, the last ones, are new."""
+    before = len(classes) - new
+    if len(classes) <= 2:
+        return np.zeros_like(weights)
+    if before == 2:  # one against the other, which becomes each against all others
+        larger = _ranks(classes[:2])[:, None]
+        weights = np.where(larger == 1, weights, -weights)
+    rows = np.zeros((len(classes), weights.shape[1]))
+    rows[:before] = weights[:before] if before > 1 else 0.0
+    return rows
+
+
+def _warn_not_converged(learner: LinearModel, n_iter: int) -> None:
+    warnings.warn(
+        f"{type(learner).__name__}: the best model was not reached in {n_iter} iterations: give a "
+        "larger max_iter, alpha or tol",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
+
+
+class LinearSVM(_LinearClassifier):
+    """A linear support vector machine: the hinge loss.
+
+    Its parameters and attributes are those of `LinearModel`.
+
+    Example:
+        >>> import numpy as np
+        >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 3.0], [3.0, 2.0]])
+        >>> svm = LinearSVM(alpha=0.01)
+        >>> svm = svm.partial_fit(X, ["low", "low", "high", "high"], ids=[1, 2, 3, 4])
+        >>> svm.solve().predict(X).tolist()
+        ['low', 'low', 'high', 'high']
+        >>> svm.forget([2]).forgotten
+        1
+        >>> svm.close()
+
+    Source: Shi et al., "Tornado: a system for real-time iterative analysis over evolving data",
+        SIGMOD 2016, sections 3.2 and 6.2.
+    """
+
+    _loss = "hinge"
+
+
+class LogisticSGD(_LinearClassifier):
+    """Logistic regression: the log loss, and probabilities.
+
+    Its parameters and attributes are those of `LinearModel`.
+
+    Example:
+        >>> import numpy as np
+        >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+        >>> clicks = LogisticSGD(alpha=0.01).fit(X, [0, 0, 1, 1])
+        >>> clicks.predict([[0.5], [2.5]]).tolist()
+        [0, 1]
+        >>> bool(clicks.predict_proba([[2.5]])[0, 1] > 0.9)
+        True
+        >>> clicks.close()
+
+    Source: as of `LinearSVM`; Castro Fernandez et al., "Making state explicit for imperative big
+        data processing", 2014, section 6.2.
+    """
+
+    _loss = "log"
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of each class.
+
+        Args:
+            X: float64[n, d], as for `fit`.
+
+        Returns:
+            float64[n, classes], in the order of `classes_`; of more than two classes those of each
+            against all others, divided by their sum.
+        """
+        scores = self._scores(X)
+        own: NDArray[np.float64] = 0.5 * (1.0 + np.tanh(0.5 * scores))
+        if len(self.classes_) == 1:
+            return np.ones_like(own)
+        if len(self.classes_) == 2:
+            return np.hstack([1.0 - own, own])
+        return own / np.maximum(own.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+
+
+class LinearSGD(RegressorMixin, LinearModel):  # type: ignore[misc]
+    """Linear regression: half of the squared error, and alpha as in ridge regression.
+
+    Its parameters and attributes are those of `LinearModel`.
+
+    Example:
+        >>> import numpy as np
+        >>> X = np.arange(10.0)[:, None]
+        >>> line = LinearSGD(alpha=0.0).fit(X, 2 * X[:, 0] + 1)
+        >>> line.predict([[20.0]]).round(6).tolist()
+        [41.0]
+        >>> line.close()
+
+    Source: as of `LinearSVM`.
+    """
+
+    _loss = "squared"
+
+    def _publish(self, model: dict[str, Any]) -> None:
+        super()._publish(model)
+        self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Return the number that is predicted for each instance.
+
+        Args:
+            X: float64[n, d], as for `fit`.
+        """
+        scores: NDArray[np.float64] = self._scores(X)
+        return scores
