@@ -15,10 +15,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+import numpy as np
+
 from vertexsdk.errors import InputError, excerpt
 
 Function: TypeAlias = Callable[..., Any]
 KINDS: Final[dict[str, type]] = {"int": int, "float": float, "bool": bool, "str": str}
+DTYPES: Final[dict[str, Any]] = {
+    "int": np.int64, "float": np.float64, "bool": np.bool_, "str": object,
+}  # fmt: skip
+NUMBERS: Final[dict[str, Any]] = {k: dtype for k, dtype in DTYPES.items() if dtype is not object}
 DEFAULTS: Final[dict[str, Any]] = {"int": 0, "float": 0.0, "bool": False, "str": ""}
 _LIMIT = 1 << 63
 

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.packed_strings import pack_strings, unpack_strings
 from vertexsdk.arrays.raw_columns import decode, encode_bytes, pickled
 from vertexsdk.errors import CallError, StateError, first_line
-from vertexsdk.program.keyed import ABSENT, KeyedMethod, KeyedProgram
+from vertexsdk.program.keyed import ABSENT, KINDS, NUMBERS, KeyedMethod, KeyedProgram
 
 _PACKAGE = str(Path(__file__).parents[2])  # whose frames are of no use to a user
-_DTYPES: dict[type, Any] = {int: np.int64, float: np.float64, bool: np.bool_}
-_PLAIN = {int, float, bool, str, type(None)}
+_DTYPES: dict[Any, Any] = {KINDS[kind]: dtype for kind, dtype in NUMBERS.items()}
+_PLAIN = {*KINDS.values(), type(None)}
 _KINDS: tuple[tuple[str, Any], ...] = (
     ("none", None), ("whole", np.int64), ("real", np.float64), ("whole", np.bool_), ("none", ()),
     ("none", ABSENT),

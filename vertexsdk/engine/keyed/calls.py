@@ -23,12 +23,11 @@ from vertexsdk.arrays.packed_strings import (
     take_strings,
     unpack_strings,
 )
-from vertexsdk.program.keyed import KeyedProgram
+from vertexsdk.program.keyed import DTYPES, KeyedProgram
 from vertexsdk.state.reading import name_groups
 from vertexsdk.state.stored_columns import Described, described_text
 
 Values: TypeAlias = "NDArray[Any] | Packed"  # of one parameter
-DTYPES: dict[str, Any] = {"int": np.int64, "float": np.float64, "bool": np.bool_}
 
 
 def stored_values(kind: str, values: Iterable[Any]) -> Values:
