@@ -12,7 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.packed_strings import pack_strings, unpack_strings
+from vertexsdk.arrays.packed_strings import (
+    pack_bytes,
+    pack_strings,
+    unpack_bytes,
+    unpack_strings,
+)
 from vertexsdk.arrays.raw_columns import decode, encode_bytes, pickled
 from vertexsdk.errors import CallError, StateError, first_line
 from vertexsdk.program.keyed import ABSENT, KINDS, NUMBERS, KeyedMethod, KeyedProgram
@@ -167,6 +172,9 @@ def encode_answers(
     elif kind is str:
         columns["offsets"], columns["bytes"] = pack_strings(answers)
         shown = "strings"
+    elif kind is bytes:
+        columns["offsets"], columns["bytes"] = pack_bytes(answers)
+        shown = "bytes"
     elif kind is not type(None) and len(answers):
         columns["answer"], shown = _pickles(numbers, answers, failures), "pickles"
     meta = {"kind": shown, "count": len(answers)}
@@ -221,6 +229,8 @@ def decode_answers(
         answers = columns["answer"].tolist()
     elif kind == "strings":
         answers = unpack_strings(columns["offsets"], columns["bytes"])
+    elif kind == "bytes":
+        answers = unpack_bytes(columns["offsets"], columns["bytes"])
     elif kind == "pickles":
         answers = pickle.loads(columns["answer"].tobytes())
     return columns.get("number"), answers, pickle.loads(columns["failures"].tobytes())
