@@ -58,7 +58,7 @@ _TABLES = """
 """
 _OWN = ("loop", "vertex", "iteration", "name", "class")  # the columns before the fields
 _SYSTEM = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", "oid")  # of every table
-_TYPES = {"b": "boolean", "i": "bigint", "u": "bigint", "f": "double precision"}
+_TYPES = {"b": "boolean", "i": "bigint", "u": "bigint", "f": "double precision", "S": "bytea"}
 _TYPES |= {"O": "text", "U": "text"}  # by the kind of a dtype; complex numbers have no type
 
 
@@ -175,6 +175,8 @@ def _remove(link: Any, loop: str, part: Mapping[str, Any]) -> None:
 
 def _type(array: NDArray[Any]) -> str | None:
     name = _TYPES.get(array.dtype.kind)
+    if name == "text" and isinstance(next((v for v in array.flat if v is not None), None), bytes):
+        name = "bytea"
     return f"{name}[]" if name and array.ndim == 2 else name
 
 

@@ -12,15 +12,21 @@ import numpy as np
 import pyarrow as pa
 
 from tests.stateful import forty_programs, own_elements
-from tests.stateful.programs import Divided, KeyValue, Names, Visits, WordCount
+from tests.stateful.programs import Blobs, Divided, KeyValue, Names, Visits, WordCount
 from vertexsdk import CallError, InputError, Stateful, StatefulLoop
+from vertexsdk.arrays.packed_strings import pack_bytes
 from vertexsdk.program.keyed import TableSpec
 from vertexsdk.program.keyed_state import RowsState
 from vertexsdk.stateful.placement import Placement
 
 USERS = ["", "a", "b", "ä", "\0", "\ud800", *map(str, range(8))]
+BYTES = [b"", b"\0", b"a\0\0", b"\xff\xfe", b"\xed\xa0\x80", "ä".encode(), b"\1" * (1 << 20)]
 INTS = [*range(8), -1, (1 << 63) - 1, -(1 << 63)]
 Draw = Callable[[random.Random], tuple[Any, ...]]
+
+
+def _bytes(chance: random.Random) -> bytes:
+    return BYTES[-1] if chance.random() < 0.002 else chance.choice(BYTES[:-1])
 
 
 def _line(chance: random.Random) -> str:
@@ -40,6 +46,18 @@ CALLS: dict[type[Stateful], dict[str, Draw]] = {
         "take": lambda c: (c.choice(INTS), c.choice(USERS)),
         "first": lambda c: (c.choice(INTS), c.choice(USERS)),
         "name_of": lambda c: (c.choice(INTS),),
+    },
+    Blobs: {
+        "put": lambda c: (c.choice(INTS), _bytes(c)),
+        "take": lambda c: (c.choice(INTS), _bytes(c)),
+        "first": lambda c: (c.choice(INTS), _bytes(c)),
+        "learn": lambda c: (c.choice(USERS), c.random(), _bytes(c)),
+        "count": lambda c: (c.choice(USERS), _bytes(c)),
+        "forget": lambda c: (c.choice(USERS),),
+        "move": lambda c: (c.choice(INTS), c.choice(USERS), _bytes(c)),
+        "parts": lambda c: (_bytes(c), ",".join(c.choices(USERS, k=c.choice([1, 2, 5])))),
+        "share": lambda c: (c.choice(USERS), _bytes(c)),
+        "shared": lambda c: (c.choice(INTS), c.choice(USERS)),
     },
     Visits: {
         "visit": lambda c: (c.choice(USERS), c.random()),
@@ -176,13 +194,18 @@ class History:
         if form == "tuples" and len(columns) > 1:
             given = [calls]
         elif form == "numpy" and calls:
-            given = [np.array(c) if not isinstance(c[0], str) else c for c in columns]
+            given = [self._array(c) for c in columns]
         elif form == "arrow" and calls and "\ud800" not in "".join(map(str, sum(calls, ()))):
             given = [pa.array(c) for c in columns]
         answers = getattr(self.flow, name).map(*given, return_exceptions=True)
         assert len(answers) == len(calls)
         for answer, arguments in zip(answers, calls, strict=True):
             self.compare(answer, name, arguments)
+
+    def _array(self, values: list[Any]) -> Any:
+        if isinstance(values[0], bytes):
+            return pack_bytes(values)
+        return values if isinstance(values[0], str) else np.array(values)
 
     def fork(self, name: str | None = None) -> History:
         """Fork the loop, and make calls on both in turns; the fork is for the caller to close."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 
-from vertexsdk import Map, Partitioned, Stateful, gather_all, on_all
+from vertexsdk import Broadcast, Map, Partitioned, Stateful, Value, gather_all, on_all
 
 
 class KeyValue(Stateful):
@@ -54,6 +54,58 @@ class Names(Stateful):
 
     def name_of(self, user: int) -> str:
         return self.names[user]
+
+
+class Blobs(Stateful):
+    """Bytes as values, as fields, as answers, and as variables that go from one key to another."""
+
+    one = Partitioned(Map(int, bytes), key="key")
+    rows = Partitioned(Map(str, y=float, x=bytes), key="name")
+    last = Partitioned(Value(bytes))
+    known = Broadcast(Map(str, bytes))
+
+    def put(self, key: int, value: bytes = b"\0") -> bytes | None:
+        """Raises for an empty value, after it has changed it."""
+        before = self.one.get(key)
+        self.one[key] = value
+        if not value:
+            raise ValueError("a value cannot be empty")
+        return before
+
+    def take(self, key: int, otherwise: bytes) -> bytes:
+        return self.one.pop(key, otherwise)
+
+    def first(self, key: int, value: bytes) -> bytes:
+        return self.one.setdefault(key, value)
+
+    def learn(self, name: str, y: float, x: bytes):
+        row = self.rows[name]
+        row.y += y
+        row.x = x or row.x
+        return row
+
+    def count(self, name: str, x: bytes) -> float:
+        self.rows[name].y += 1.0
+        return self.rows[name].y
+
+    def forget(self, name: str) -> None:
+        self.rows.pop(name)
+
+    def move(self, key: int, name: str, x: bytes) -> bytes:
+        found = self.one[key]
+        self.rows[name].x = found[:100] + x
+        self.last.value = x[:50] + found[:50]
+        return found + x
+
+    def parts(self, x: bytes, names: str) -> list[bytes]:
+        return [self.rows[name].x + x for name in names.split(",")]
+
+    def share(self, name: str, x: bytes) -> int:
+        self.known[name] = x
+        return len(x)
+
+    def shared(self, key: int, name: str) -> bytes:
+        return self.one[key] + self.known[name]
 
 
 class Visits(Stateful):

@@ -17,10 +17,11 @@ _DRAW: dict[str, Callable[[random.Random], Any]] = {
     "float": lambda c: c.choice(_FLOATS) if c.random() < 0.4 else round(c.uniform(-9, 9), 2),
     "bool": lambda c: c.random() < 0.5,
     "str": lambda c: c.choice(["", "a", "b", "ä", "c"]),
+    "bytes": lambda c: c.choice([b"", b"\0", b"\xff\0"]),
 }
 _ELEMENTS = {
     "Map(int, int)": {"": "int"}, "Map(str, float)": {"": "float"}, "Map(int, bool)": {"": "bool"},
-    "Map(str, n=int, x=float, on=bool)": {"n": "int", "x": "float", "on": "bool"},
+    "Map(str, n=int, x=float, on=bool, raw=bytes)": {"n": "int", "x": "float", "on": "bool"},
     "Value(int)": {"": "int"}, "Value(float)": {"": "float"},
 }  # fmt: skip
 
@@ -77,10 +78,15 @@ class RandomClass:
         parameters = {"key": self.key} if self.key else {}
         for p in ("a", "b", "c")[: chance.randint(1, 3)]:
             parameters[p] = {"a": "int", "b": "float", "c": "bool"}[p]
+        raw = "raw" in self.element
+        if raw:
+            parameters["d"] = "bytes"
         self.parameters[name] = parameters
-        self.names = {p: kind for p, kind in parameters.items() if kind != "str"}
+        self.names = {p: kind for p, kind in parameters.items() if kind not in ("str", "bytes")}
         shown = "".join(f", {p}: {kind}" for p, kind in parameters.items())
         self.lines.append(f"    def {name}(self{shown}):")
+        if raw and name == "method0":  # the others may compile
+            self.lines.append("        self.rows[key].raw += d")
         self._block(2, chance.randint(2, 4))
         if chance.random() < 0.7:
             self.lines.append(f"        return {self._answer()}")

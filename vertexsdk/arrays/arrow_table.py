@@ -36,7 +36,12 @@ from vertexsdk.arrays._checksums import BLOCK, block_sums, number_of_blocks
 from vertexsdk.arrays.arrow_messages import open_stream
 from vertexsdk.arrays.corruption import CorruptError, check_offsets, damaged, unpickling
 from vertexsdk.arrays.id_hash import KEY_GROUPS
-from vertexsdk.arrays.packed_strings import pack_strings, unpack_strings
+from vertexsdk.arrays.packed_strings import (
+    pack_bytes,
+    pack_strings,
+    unpack_bytes,
+    unpack_strings,
+)
 from vertexsdk.arrays.raw_columns import pickled_in
 from vertexsdk.errors import StateError
 
@@ -132,18 +137,18 @@ def _is_text(value: Any) -> bool:
 
 
 def _packed(name: str, array: Column) -> tuple[str, dict[str, Column]]:
-    """A column of objects as offsets and bytes: of strings, or of pickles."""
+    """A column of objects as offsets and bytes: of strings, of bytes, or of pickles."""
     if array.ndim != 1:
         raise StateError(f"column {name!r} of objects has {array.ndim} dimensions: give it one")
     values = array.tolist()
     if all(map(_is_text, values)):
         offsets, data = pack_strings(values)
         return "str", {f"{name}.offsets": offsets, f"{name}.bytes": data}
-    pickles = [pickled_in(name, value) for value in values]
-    offsets = np.zeros(len(pickles) + 1, np.int64)
-    np.cumsum([len(one) for one in pickles], out=offsets[1:])
-    data = np.frombuffer(b"".join(pickles), np.uint8)
-    return "pickle", {f"{name}.offsets": offsets, f"{name}.bytes": data}
+    kind = "bytes" if set(map(type, values)) == {bytes} else "pickle"
+    if kind == "pickle":
+        values = [pickled_in(name, value) for value in values]
+    offsets, data = pack_bytes(values)
+    return kind, {f"{name}.offsets": offsets, f"{name}.bytes": data}
 
 
 def _portable(name: str, array: Column) -> Column:
@@ -176,10 +181,10 @@ def _arrow_type(dtype: np.dtype[Any]) -> pa.DataType:
 
 
 def _text_array(offsets: Column, data: Column, kind: str) -> pa.Array:
-    """Arrow strings, or binary: pickles, and strings with lone surrogates, which Arrow refuses."""
+    """Arrow strings, or binary: bytes, pickles, and lone surrogates, which Arrow refuses."""
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     array = pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
-    if kind != "pickle":
+    if kind in ("str", "parts"):
         text = pa.Array.from_buffers(pa.large_string(), len(array), buffers)
         try:
             text.validate(full=True)
@@ -320,7 +325,7 @@ class Table:
             buffers = column.buffers()
             if b"text" in note:
                 kind = note[b"text"].decode()
-                _require(kind in ("str", "pickle", "parts"), "another kind of text")
+                _require(kind in ("str", "bytes", "pickle", "parts"), "another kind of text")
                 offsets, data = buffers[-2:]
                 place = (stream, offsets if shape[0] else None)
                 self._add(f"{field.name}.offsets", _OFFSETS, [shape[0] + 1], *place)
@@ -426,6 +431,8 @@ class Table:
     ) -> NDArray[np.object_]:
         if self._texts[name] == "str":
             values: list[Any] = unpack_strings(offsets, data)
+        elif self._texts[name] == "bytes":
+            values = unpack_bytes(offsets, data)
         elif not trusted:
             raise StateError(
                 f"column {name!r} holds pickled Python objects, which can run code when read: "

@@ -1,4 +1,4 @@
-"""Strings as columns: `offsets` int64[n+1] into `utf8` uint8[...], and hashes of them.
+"""Strings and bytes as columns: `offsets` int64[n+1] into uint8[...], and hashes of strings.
 
 The hash is the same in every process and on every machine.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,48 @@ from vertexsdk.arrays.corruption import CorruptError, check_offsets
 from vertexsdk.errors import StateError
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_LONG = 96  # bytes of a string from which it is copied by itself
 _AT_ONCE = 1 << 20  # bytes hashed together, bounds the scratch memory
+
+
+class PackedBytes(NamedTuple):
+    """n values of type bytes, where two arrays by themselves are strings.
+
+    Attributes:
+        offsets: int64[n + 1], where each one begins and ends.
+        data: uint8[m].
+    """
+
+    offsets: NDArray[np.int64]
+    data: NDArray[np.uint8]
+
+
+def _pack(parts: list[bytes]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    offsets = np.fromiter(accumulate(map(len, parts), initial=0), np.int64, len(parts) + 1)
+    return offsets, np.frombuffer(b"".join(parts), np.uint8)
+
+
+def pack_bytes(values: Iterable[bytes]) -> PackedBytes:
+    """n values of type bytes, packed.
+
+    Example:
+        >>> pack_bytes([b"ab", b"", b"\\0"]).offsets.tolist()
+        [0, 2, 2, 3]
+    """
+    return PackedBytes(*_pack(list(values)))
+
+
+def unpack_bytes(offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> list[bytes]:
+    """The values packed by `pack_bytes`.
+
+    Example:
+        >>> unpack_bytes(*pack_bytes([b"ab", b"", b"\\0"]))
+        [b'ab', b'', b'\\x00']
+    """
+    if offsets.size == 0:
+        return []
+    whole = data[int(offsets[0]) : int(offsets[-1])].tobytes()
+    return [whole[low:high] for low, high in pairwise((offsets - offsets[0]).tolist())]
 
 
 def pack_strings(strings: Iterable[str]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
@@ -28,9 +70,7 @@ def pack_strings(strings: Iterable[str]) -> tuple[NDArray[np.int64], NDArray[np.
         >>> pack_strings(["ab", "", "c"])[0].tolist()
         [0, 2, 2, 3]
     """
-    parts = [s.encode("utf-8", "surrogatepass") for s in strings]
-    offsets = np.fromiter(accumulate(map(len, parts), initial=0), np.int64, len(parts) + 1)
-    return offsets, np.frombuffer(b"".join(parts), np.uint8)
+    return _pack([s.encode("utf-8", "surrogatepass") for s in strings])
 
 
 def unpack_strings(offsets: NDArray[np.int64], utf8: NDArray[np.uint8]) -> list[str]:
@@ -62,9 +102,16 @@ def take_strings(
     lengths = offsets[1:] - offsets[:-1]
     if (lengths < 0).any() or not 0 <= offsets[0] <= offsets[-1] <= utf8.size:
         raise ValueError("offsets that run backwards or beyond the end")
+    if lengths.size and lengths.min() == (width := int(lengths.max())):  # as rows of an array
+        whole = utf8[offsets[0] : offsets[-1]].reshape(lengths.size, width)
+        return np.arange(rows.size + 1) * width, whole[rows].reshape(-1)
     lengths = lengths[rows]
     taken = np.zeros(rows.size + 1, np.int64)
     np.cumsum(lengths, out=taken[1:])
+    if taken[-1] > _LONG * rows.size:
+        view, starts = memoryview(utf8), offsets[:-1][rows]
+        bounds = zip(starts.tolist(), (starts + lengths).tolist(), strict=True)
+        return taken, np.frombuffer(b"".join([view[low:high] for low, high in bounds]), np.uint8)
     within = np.arange(taken[-1]) - np.repeat(taken[:-1], lengths)
     return taken, utf8[np.repeat(offsets[:-1][rows], lengths) + within]
 
@@ -121,15 +168,21 @@ def _polynomials(offsets: NDArray[np.int64], utf8: NDArray[np.uint8]) -> NDArray
     return sums
 
 
-def pack_arrow(names: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+def pack_arrow(
+    names: pa.Array, kind: pa.DataType | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """n Arrow strings without nulls as `(offsets int64[n + 1], UTF-8 uint8[offsets[n]])`.
+
+    Args:
+        names: the strings.
+        kind: `large_binary`, for binary values in place of strings.
 
     Example:
         >>> offsets, data = pack_arrow(pa.array(["ab", "c"]))
         >>> offsets.tolist(), data.tobytes()
         ([0, 2, 3], b'abc')
     """
-    one = pa.concat_arrays([names.cast(pa.large_string())])
+    one = pa.concat_arrays([names.cast(kind or pa.large_string())])
     _, offsets, data = one.buffers()
     if offsets is None or not len(one):
         return np.zeros(1, np.int64), np.empty(0, np.uint8)

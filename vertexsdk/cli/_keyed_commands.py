@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from vertexsdk.cli._stream_command import stopped_by_signals
+from vertexsdk.cli._text import text_of
 from vertexsdk.errors import CallError, InputError, RunError
 from vertexsdk.loops.find_program import load_class
 from vertexsdk.state import open_store
@@ -139,9 +140,16 @@ def call(args: argparse.Namespace) -> None:
 
 def _print(answer: Any, as_json: bool) -> None:
     if as_json or isinstance(answer, list | dict | bool):
-        print(json.dumps(answer))
+        print(json.dumps(answer, default=text_of))
     elif answer is not None:
-        print(answer)
+        print(text_of(answer))
+
+
+def _cell(value: Any) -> Any:
+    """Return what a CSV file has for a value."""
+    if isinstance(value, list | dict):
+        return json.dumps(value, default=text_of)
+    return text_of(value) if isinstance(value, bytes) else value
 
 
 def _call_files(args: argparse.Namespace, calls: ClientCalls) -> None:
@@ -159,8 +167,8 @@ def _call_files(args: argparse.Namespace, calls: ClientCalls) -> None:
             for row, answer in zip(zip(*columns, strict=True), answers, strict=True):
                 error = str(answer) if isinstance(answer, CallError) else ""
                 if write is not None:
-                    shown = json.dumps(answer) if isinstance(answer, list | dict) else answer
-                    write.writerow([*row, "" if error else shown, error])
+                    cells = [*row, "" if error else answer, error]
+                    write.writerow(map(_cell, cells))
                 elif not error:
                     _print(answer, args.json)
     if failed:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from vertexsdk.cli._arguments import parser
 from vertexsdk.cli._clock import CommandClock
 from vertexsdk.cli._flags import with_flags
+from vertexsdk.cli._text import text_of
 from vertexsdk.errors import InputError, RunError, VertexError, typed_line
 from vertexsdk.loops.signals import interrupted_by_signals
 from vertexsdk.state.address import Address, address_or_default, scrubbed
@@ -508,9 +509,9 @@ def _query_state(args: argparse.Namespace, backend: Address) -> bool:
         for key, row in state.rows(wanted):
             missing.pop(key, None)
             if args.json:
-                print(json.dumps({"key": key, **row}))
+                print(json.dumps({"key": key, **row}, default=text_of))
             else:
-                print(key, *(f"{name}={value}" for name, value in row.items()))
+                print(key, *(f"{name}={text_of(value)}" for name, value in row.items()))
         if missing:
             raise InputError(f"loop {args.loop!r} has no row of {', '.join(map(repr, missing))}")
     return True
@@ -518,6 +519,6 @@ def _query_state(args: argparse.Namespace, backend: Address) -> bool:
 
 def _print_row(vertex: Any, row: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        print(json.dumps({"vertex": vertex, **row}, default=str))
+        print(json.dumps({"vertex": vertex, **row}, default=text_of))
     else:
-        print(vertex, *(f"{name}={value}" for name, value in row.items()))
+        print(vertex, *(f"{name}={text_of(value)}" for name, value in row.items()))

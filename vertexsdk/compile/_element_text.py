@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from vertexsdk.compile._rewrite import CannotCompile, free_names, lookup
-from vertexsdk.program.keyed import DEFAULTS, KINDS, ElementText, TableSpec
+from vertexsdk.program.keyed import DEFAULTS, KINDS, ElementText, TableSpec, with_article
 from vertexsdk.program.syntax import Method, is_docstring
 
 NONE, INT, FLOAT, BOOL, EMPTY, UNSET = range(6)  # kinds of answers; EMPTY is ()
@@ -288,8 +288,8 @@ class Typed:
     def _stored(self, field: str, term: Term, node: ast.AST) -> str:
         """Return the text of a value as one of a field's type."""
         kind = self._spec.fields[field]
-        if kind == "str":
-            self._fail(node, f"{field} is a str")
+        if kind not in _TAGS:
+            self._fail(node, f"{field} is {with_article(kind)}")
         term = self._number(term, node)
         if kind == term.kind or (kind == "int" and term.kind == "bool"):
             return f"np.int64({term.text})" if kind == "int" else term.text
@@ -356,8 +356,8 @@ class Typed:
     def _remove(self, node: ast.AST) -> None:
         """Write what removes the row."""
         for field, kind in self._spec.fields.items():
-            if kind == "str":
-                self._fail(node, f"it removes a row with a str, {field}")
+            if kind not in _TAGS:
+                self._fail(node, f"it removes a row with {with_article(kind)}, {field}")
             default = DEFAULTS[kind]
             self._write_field(field, f"np.int64({default})" if kind == "int" else repr(default))
         self._line("p, w = False, True")
@@ -378,7 +378,7 @@ class Typed:
             return self._expr(node)
         name, rest = call
         kind = self._spec.fields["value"]
-        if kind == "str" or len(rest) > 1:
+        if kind not in _TAGS or len(rest) > 1:
             self._not(node)
         self._reads.add("value")
         none = name == "pop" and bool(rest) and _is_none(rest[0])
@@ -417,10 +417,11 @@ class Typed:
         if field == "":
             return Term("", "row")
         if field is not None:
-            if self._spec.fields[field] == "str":
-                self._fail(node, f"{field} is a str")
+            kind = self._spec.fields[field]
+            if kind not in _TAGS:
+                self._fail(node, f"{field} is {with_article(kind)}")
             self._reads.add(field)
-            return Term(f"v_{field}", self._spec.fields[field])
+            return Term(f"v_{field}", kind)
         match node:
             case ast.Constant():
                 return self._constant(node)
@@ -465,8 +466,8 @@ class Typed:
             if not kind:
                 self._fail(node, f"the type of {name} is not known")
             if name in self._places:
-                if kind == "str":
-                    self._fail(node, f"{name} is a str")
+                if kind in DEFAULTS and kind not in _TAGS:
+                    self._fail(node, f"{name} is {with_article(kind)}")
                 self._used[name] = kind
             if kind.endswith("?"):
                 return Term(f"x_{name}", kind[:-1], f"h_{name}")
@@ -653,7 +654,7 @@ class Typed:
     def _get(self, node: ast.Call, name: str, rest: Sequence[ast.expr]) -> Term:
         spec = self._spec
         kind = spec.fields.get("value", "")
-        if name != "get" or not spec.single or len(rest) > 1 or kind == "str":
+        if name != "get" or not spec.single or len(rest) > 1 or kind not in _TAGS:
             self._not(node)
         self._reads.add("value")
         if not rest or _is_none(rest[0]):

@@ -25,12 +25,18 @@ from vertexsdk.compile._element_text import Typed
 from vertexsdk.compile._rewrite import CannotCompile
 from vertexsdk.compile.module_cache import load_module
 from vertexsdk.errors import first_line
-from vertexsdk.program.keyed import DEFAULTS, ElementText, Function, TableSpec, TaskElement
+from vertexsdk.program.keyed import (
+    DEFAULTS,
+    NUMBERS,
+    ElementText,
+    Function,
+    TableSpec,
+    TaskElement,
+)
 from vertexsdk.program.syntax import Method
 from vertexsdk.program.warn import split_place
 
 _log = logging.getLogger("vertexsdk")
-DTYPES: dict[str, Any] = {"int": np.int64, "float": np.float64, "bool": np.bool_}
 _compiled: dict[str, Any] = {}  # kernels of this process, by their text
 _AHEAD = 16  # calls whose rows are being fetched
 _HEAD = """\
@@ -115,7 +121,7 @@ class ElementKernel:
         self.elements = frozenset(elements)
         self._texts = texts = {e: one.text for e, one in elements.items() if one.text is not None}
         self._bodies, self._cls = {e: one.body for e, one in elements.items()}, cls
-        self._fields = {n: k for n, k in spec.fields.items() if k != "str"}
+        self._fields = {n: k for n, k in spec.fields.items() if k in NUMBERS}
         self.arguments = [(e, p, kind) for e, text in texts.items() for p, kind in text.arguments]
         self.calls = 0
         self._constants = [(e, n, kind) for e, text in texts.items() for n, kind in text.constants]
@@ -149,11 +155,11 @@ class ElementKernel:
     def _compile(self) -> None:
         try:
             run = load_module(self._source).run
-            none = {kind: _read_only(np.empty(0, dtype)) for kind, dtype in DTYPES.items()}
+            none = {kind: _read_only(np.empty(0, dtype)) for kind, dtype in NUMBERS.items()}
             block = BlockColumns(
                 np.empty(0, np.uint16), np.empty(0, np.int64), np.empty(0, np.int64),
                 np.empty(0, np.uint8),
-                {name: np.empty(0, DTYPES[kind]) for name, kind in self._fields.items()},
+                {name: np.empty(0, NUMBERS[kind]) for name, kind in self._fields.items()},
                 {(e, p): none[kind] for e, p, kind in self.arguments},
                 np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.float64),
             )  # fmt: skip

@@ -15,12 +15,31 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+import numpy as np
+
 from vertexsdk.errors import InputError, excerpt
 
 Function: TypeAlias = Callable[..., Any]
-KINDS: Final[dict[str, type]] = {"int": int, "float": float, "bool": bool, "str": str}
-DEFAULTS: Final[dict[str, Any]] = {"int": 0, "float": 0.0, "bool": False, "str": ""}
+KINDS: Final[dict[str, type]] = {
+    "int": int, "float": float, "bool": bool, "str": str, "bytes": bytes,
+}  # fmt: skip
+DTYPES: Final[dict[str, Any]] = {
+    "int": np.int64, "float": np.float64, "bool": np.bool_, "str": object, "bytes": object,
+}  # fmt: skip
+NUMBERS: Final[dict[str, Any]] = {k: dtype for k, dtype in DTYPES.items() if dtype is not object}
+DEFAULTS: Final[dict[str, Any]] = {
+    "int": 0, "float": 0.0, "bool": False, "str": "", "bytes": b"",
+}  # fmt: skip
 _LIMIT = 1 << 63
+
+
+def with_article(kind: str) -> str:
+    """Return the name of a type as a sentence has it.
+
+    >>> with_article("int"), with_article("bytes")
+    ('an int', 'bytes')
+    """
+    return "bytes" if kind == "bytes" else f"{'an' if kind == 'int' else 'a'} {kind}"
 
 
 class _Absent:
@@ -103,8 +122,24 @@ def to_str(value: Any) -> str:
     raise InputError(f"{excerpt(value)} is not a str; convert it, or declare the type")
 
 
+def to_bytes(value: Any) -> bytes:
+    """Return a value as bytes.
+
+    Raises:
+        InputError: it is not bytes, a bytearray or a memoryview.
+
+    >>> to_bytes(bytearray(b"be"))
+    b'be'
+    """
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    how = "call its encode()" if isinstance(value, str) else "convert it"
+    how = "call its tobytes()" if hasattr(value, "tobytes") else how
+    raise InputError(f"{excerpt(value)} is not bytes; {how}, or declare the type")
+
+
 CONVERTERS: Final[dict[str, Callable[[Any], Any]]] = {
-    "int": to_int, "float": to_float, "bool": to_bool, "str": to_str,
+    "int": to_int, "float": to_float, "bool": to_bool, "str": to_str, "bytes": to_bytes,
 }  # fmt: skip
 
 

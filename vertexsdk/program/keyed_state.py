@@ -258,7 +258,8 @@ class StateElement:
 
     Args:
         key: the type of the keys: `int` (64 bits) or `str`.
-        fields: the type of each stored field: `int` (64 bits), `float`, `bool` or `str`.
+        fields: the type of each stored field: `int` (64 bits), `float`, `bool`, `str` or
+            `bytes`.
 
     Attributes:
         state: the class of its rows in memory, a subclass of `RowsState`, with the methods.

@@ -59,6 +59,10 @@ def _parts(
 ) -> Iterator[dict[str, Column]]:
     ids = IdFields(store, manifest)
     fields = manifest.state_fields.values()
+    binary = {  # by group and name: where a column has no rows, it does not say so itself
+        (name.rpartition(".")[0], name.rpartition(".")[2])
+        for name, field in manifest.state_fields.items() if field.get("type") == "bytes"
+    }  # fmt: skip
     partial = {field["element"] for field in fields if field.get("where") == "partition"}
     for (partition, group), refs in layers_by_partition(layers):
         columns = overlay([_unpickled(store, ref) for ref in refs])
@@ -67,6 +71,8 @@ def _parts(
             columns["name"] = np.array(names, object)
         for field in ids.names & columns.keys():
             columns[field] = ids.decode(columns[field])
+        if not len(columns["id"]):
+            columns |= {n: np.empty(0, "S") for n in columns if (group, n) in binary}
         if group in partial or (partial and not group):  # other partitions have rows of these keys
             group = f"{group}[{partition}]"
         if group:

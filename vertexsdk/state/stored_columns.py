@@ -40,6 +40,7 @@ class Described:
         least, most: bounds of all values, which are allowed themselves.
         ascends: each value is greater than the one before.
         required: the segment must have it.
+        objects: the type of its values, where these are objects.
     """
 
     dtype: DTypeLike
@@ -49,6 +50,7 @@ class Described:
     most: int | None = None
     ascends: bool = False
     required: bool = True
+    objects: type | None = None
 
 
 def described_text(name: str, rows: str = "id", *, required: bool = True) -> dict[str, Described]:
@@ -99,6 +101,11 @@ def accepted(
             _require(
                 not len(column) or int(column.view(np.uint8).max()) <= 1,
                 f"column {name!r} is not bool",
+            )
+        if what.objects is not None:
+            _require(
+                set(map(type, column.tolist())) <= {what.objects},
+                f"column {name!r} has values that are not {what.objects.__name__}",
             )
         inside = (what.least is None or not len(column) or column.min() >= what.least) and (
             what.most is None or not len(column) or column.max() <= what.most

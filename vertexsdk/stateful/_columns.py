@@ -10,12 +10,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.packed_strings import pack_arrow
+from vertexsdk.arrays.corruption import CorruptError, check_offsets
+from vertexsdk.arrays.hash_index import Packed
+from vertexsdk.arrays.packed_strings import PackedBytes, pack_arrow
 from vertexsdk.engine.keyed.calls import Values, number_of_values, stored_values
 from vertexsdk.errors import InputError
 from vertexsdk.program.keyed import ABSENT, KINDS, Parameter
 
 BLOCK = 1 << 16  # calls of a block
+_FIRST = 1 << 10  # calls of the first block, where a parameter is bytes
+_BYTES = 1 << 27  # bytes of the others, about
+_BINARY = (
+    pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary,
+    pa.types.is_binary_view,
+)  # fmt: skip
 
 
 class Signature(Protocol):
@@ -64,8 +72,9 @@ def blocks_of(name: str, method: Signature, given: Sequence[Any]) -> Iterator[li
     sources = [
         _Source(f"{name}, parameter {p.name}", p, g) for p, g in zip(taken, given, strict=True)
     ]
+    most = _FIRST if any(p.kind == "bytes" for p in taken) else BLOCK
     while True:
-        parts = [source.take() for source in sources]
+        parts = [source.take(most) for source in sources]
         lengths = {number_of_values(part) for part in parts}
         if len(lengths) > 1:
             raise InputError(f"{name}.map: the parameters have different numbers of values")
@@ -77,6 +86,8 @@ def blocks_of(name: str, method: Signature, given: Sequence[Any]) -> Iterator[li
             by_name[p.name] if p.name in by_name else stored_values(p.kind, [p.default] * count)
             for p in method.parameters
         ]
+        size = sum(part.data.size for part in parts if isinstance(part, PackedBytes))
+        most = min(BLOCK, max(_BYTES * count // max(size, 1), 1))
 
 
 def _table_of(given: Any) -> pa.Table | None:
@@ -125,16 +136,20 @@ class _Source:
 
     def __init__(self, what: str, parameter: Parameter, given: Any) -> None:
         self._what, self._parameter, self._at = what, parameter, 0
+        self._whole: NDArray[Any] | pa.ChunkedArray | PackedBytes | None = None
+        self._rest: Iterator[Any] = iter(())
         given = (getattr(given, "to_arrow", None) and given.to_arrow()) or given
         if type(given).__module__.split(".")[0] == "pandas":
             given = given.to_numpy()
         if isinstance(given, str | bytes):
             raise InputError(f"{what}: {type(given).__name__} is one value; give a list of them")
-        self._whole: NDArray[Any] | pa.ChunkedArray | None = None
-        self._rest: Iterator[Any] = iter(())
         if isinstance(given, pa.Array):
             given = pa.chunked_array([given])
-        if isinstance(given, pa.ChunkedArray) or (
+        if isinstance(given, np.ndarray) and parameter.kind == "bytes":
+            self._whole = self._rows(given)
+        elif isinstance(given, PackedBytes):
+            self._whole = self._checked(given)
+        elif isinstance(given, pa.ChunkedArray) or (
             isinstance(given, np.ndarray) and given.ndim == 1
         ):
             self._whole = given
@@ -143,12 +158,42 @@ class _Source:
         else:
             raise InputError(f"{what}: give a list, an array of one dimension, or a column")
 
-    def take(self) -> Values:
+    def _rows(self, given: NDArray[Any]) -> NDArray[Any]:
+        """Refuse an array that has not the bytes of each call."""
+        if given.dtype.kind == "S":
+            raise InputError(
+                f"{self._what}: NumPy drops zeros at the end of values of type {given.dtype}; give "
+                "a list of bytes, or an array of two dimensions"
+            )
+        if given.ndim != 1 and not (given.ndim == 2 and given.dtype.kind in "biufcmM"):
+            raise InputError(
+                f"{self._what}: give a list of bytes, a column, or an array of numbers of two "
+                "dimensions, whose rows are taken as their bytes"
+            )
+        return given
+
+    def _checked(self, given: PackedBytes) -> PackedBytes:
+        """Refuse packed bytes whose offsets are not theirs, or of another parameter."""
+        try:
+            check_offsets(given.offsets, given.data.size, "offsets")
+        except CorruptError as error:
+            raise InputError(f"{self._what}: {error}") from None
+        if self._parameter.kind != "bytes" or given.data.dtype != np.uint8:
+            raise InputError(f"{self._what}: packed bytes are uint8, for a parameter of type bytes")
+        return given
+
+    def take(self, most: int) -> Values:
         """Return the next values."""
         if self._whole is None:
-            return self._converted(list(islice(self._rest, BLOCK)))
-        part = self._whole[self._at : self._at + BLOCK]
-        self._at += BLOCK
+            return self._converted(list(islice(self._rest, most)))
+        low, self._at = self._at, self._at + most
+        if isinstance(self._whole, PackedBytes):
+            offsets = self._whole.offsets[low : self._at + 1]
+            offsets = offsets if len(offsets) else np.zeros(1, np.int64)
+            return PackedBytes(
+                offsets - offsets[0], self._whole.data[offsets[0] : offsets[-1]].copy()
+            )
+        part = self._whole[low : self._at]
         return self._arrow(part) if isinstance(part, pa.ChunkedArray) else self._array(part)
 
     def _arrow(self, part: pa.ChunkedArray) -> Values:
@@ -158,15 +203,24 @@ class _Source:
         if pa.types.is_dictionary(part.type):
             part = part.cast(part.type.value_type)
         if kind == "str" and (types.is_string(part.type) or types.is_large_string(part.type)):
-            return pack_arrow(pa.concat_arrays([c.cast(pa.large_string()) for c in part.chunks]
-                                               or [pa.array([], pa.large_string())]))  # fmt: skip
+            return self._packed(part, pa.large_string())
+        if kind == "bytes" and any(is_kind(part.type) for is_kind in _BINARY):
+            return PackedBytes(*self._packed(part, pa.large_binary()))
         if types.is_integer(part.type) or types.is_floating(part.type):
             return self._array(part.to_numpy())
         return self._converted(part.to_pylist())
 
+    @staticmethod
+    def _packed(part: pa.ChunkedArray, kind: pa.DataType) -> Packed:
+        chunks = [chunk.cast(kind) for chunk in part.chunks]
+        return pack_arrow(pa.concat_arrays(chunks or [pa.array([], kind)]), kind)
+
     def _array(self, part: NDArray[Any]) -> Values:
         """Return a copy: small blocks stay in memory until they are joined."""
         kind, found = self._parameter.kind, part.dtype
+        if part.ndim == 2:
+            data = np.array(part, order="C", copy=True).reshape(-1).view(np.uint8)
+            return PackedBytes(np.arange(len(part) + 1) * (found.itemsize * part.shape[1]), data)
         if kind == "int" and found.kind in "iu":
             if found == np.uint64 and len(part) and int(part.max()) >= 1 << 63:
                 return self._converted(part.tolist())

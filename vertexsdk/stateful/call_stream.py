@@ -24,7 +24,7 @@ from vertexsdk.errors import CallError, InputError, excerpt, first_line
 from vertexsdk.graph.load.followed_files import FollowedFile, FollowedFiles
 from vertexsdk.loops.streams.file_stream import FileStream, paths_of, refuse_others
 from vertexsdk.loops.streams.intake import Intake, Stream, StreamProgress
-from vertexsdk.program.keyed import ABSENT, KeyedMethod, Parameter
+from vertexsdk.program.keyed import ABSENT, KeyedMethod, Parameter, with_article
 from vertexsdk.stateful._columns import BLOCK, Signature, blocks_of
 
 if TYPE_CHECKING:
@@ -58,12 +58,19 @@ def argument_of(parameter: Parameter, text: str) -> Any:
     7
     """
     try:
+        _refuse_bytes(parameter)
         return parameter.convert(_READERS[parameter.kind](text))
     except (ValueError, KeyError):
-        article = "an" if parameter.kind == "int" else "a"
+        kind = with_article(parameter.kind)
+        raise InputError(f"{parameter.name} is {excerpt(text)}; it has to be {kind}") from None
+
+
+def _refuse_bytes(parameter: Parameter, what: str = "") -> None:
+    if parameter.kind == "bytes":
         raise InputError(
-            f"{parameter.name} is {excerpt(text)}; it has to be {article} {parameter.kind}"
-        ) from None
+            f"{what}{parameter.name} is bytes, which a text does not have: give a Parquet file "
+            "with a binary column, or call from Python"
+        )
 
 
 @dataclass(frozen=True)
@@ -286,8 +293,11 @@ class _CallFiles(FollowedFiles[CallBatch]):
         """Return the place of each parameter in the rows of a CSV file; None for its default."""
         head = file.head().removeprefix(codecs.BOM_UTF8).decode(errors="replace")
         names = next(csv.reader([head.partition("\n")[0].rstrip("\r")], delimiter=separator), [])
-        self._reader.require(f"{file.path}, line 1", names)
         parameters = self._reader.method.parameters
+        for p in parameters:
+            if p.name in names or p.default is ABSENT:
+                _refuse_bytes(p, f"{file.path}: ")
+        self._reader.require(f"{file.path}, line 1", names)
         return [(p, names.index(p.name) if p.name in names else None) for p in parameters]
 
 

@@ -83,12 +83,12 @@ class MapState(RowsState, MapAccess):
 class Map(StateElement):
     """A map from keys to values, or to rows of named fields.
 
-    A key that has no row reads as 0, 0.0, False or "". `get`, `pop`, `setdefault`, `in` and `del`
-    are those of a dict.
+    A key that has no row reads as 0, 0.0, False, "" or b"". `get`, `pop`, `setdefault`, `in` and
+    `del` are those of a dict.
 
     Args:
         key: the type of the keys: `int` (64 bits) or `str`.
-        value: the type of the values: `int` (64 bits), `float`, `bool` or `str`.
+        value: the type of the values: `int` (64 bits), `float`, `bool`, `str` or `bytes`.
         fields: in place of one value, the type of each field: `self.users[user].visits += 1`.
 
     Raises:
@@ -135,7 +135,7 @@ class ValueAccess:
 
     @property
     def value(self) -> Any:
-        """The value; 0, 0.0, False or "" until it is set."""
+        """The value; 0, 0.0, False, "" or b"" until it is set."""
         return self.rows[0]
 
     @value.setter
@@ -156,7 +156,7 @@ class Value(StateElement):
     """One value: `self.total.value += 1`.
 
     Args:
-        value: its type: `int` (64 bits), `float`, `bool` or `str`.
+        value: its type: `int` (64 bits), `float`, `bool`, `str` or `bytes`.
 
     Raises:
         ProgramError: a type that is not supported.

@@ -143,7 +143,7 @@ class PerPartition(Placement):
         super().__init__(element)
         kinds = set(self.element.fields.values())
         own = self.element.state.combine is not RowsState.combine
-        if combine is None and not own and kinds & {"bool", "str"}:
+        if combine is None and not own and not kinds <= {"int", "float"}:
             raise ProgramError(
                 f"{self!r}: give combine=, a function of two values of a key that returns one, for "
                 "when partitions become fewer"

@@ -12,10 +12,12 @@ from vertexsdk.loops.request_client import RequestClient
 from vertexsdk.program.keyed import ABSENT, KINDS, Parameter
 from vertexsdk.state import open_store
 from vertexsdk.state.address import Address, address_or_default
+from vertexsdk.stateful._call_service import as_plain, of_plain
 from vertexsdk.stateful._columns import blocks_of
 from vertexsdk.stateful._history import counts_of
 
 _CALLS = 1 << 12  # of a request
+_BYTES = 1 << 26  # of its arguments that are bytes, about
 _START = "start `vertexsdk serve FILE:CLASS`, or call serve() of its StatefulLoop"
 _INSTEAD = "read its newest snapshot with `vertexsdk query`"
 
@@ -104,8 +106,8 @@ class StatefulClient:
     The methods of the class are attributes, as of a `StatefulLoop`: `client.count("be")`,
     `client.count.map(words)`; `client["count"]` is the same one. The other process is
     `vertexsdk serve`, or one that has called `serve` of its `StatefulLoop`. Answers are numbers,
-    strings, lists and dicts: tuples arrive as lists, rows as dicts. Whoever can read the store can
-    call; the connection is encrypted.
+    strings, bytes, lists and dicts: tuples arrive as lists, rows as dicts. Whoever can read the
+    store can call; the connection is encrypted.
 
     Args:
         loop: the name of the loop in the store: that of the class, unless it was given another.
@@ -188,10 +190,12 @@ class StatefulClient:
     def _ask(self, method: str, calls: Sequence[Sequence[Any]]) -> list[Any]:
         """Have calls made; return answers, and CallErrors in place of those that raised."""
         answers: list[Any] = []
-        for at in range(0, len(calls), _CALLS):
-            request = {"method": method, "calls": calls[at : at + _CALLS]}
+        size = sum(len(value) for row in calls for value in row if type(value) is bytes)
+        most = min(_CALLS, max(_BYTES * len(calls) // max(size, 1), 1))
+        for at in range(0, len(calls), most):
+            request = {"method": method, "calls": as_plain(calls[at : at + most])}
             reply = self._requests.ask(request, self._timeout)
-            part = reply["answers"]
+            part = of_plain(reply["answers"])
             for number, text in reply["errors"].items():
                 part[int(number)] = CallError(text)
             answers += part
@@ -201,7 +205,7 @@ class StatefulClient:
 def _methods(reply: Any) -> dict[str, RemoteMethod]:
     """Return the methods that a process says it has."""
     methods = {}
-    for name, described in reply["methods"].items():
+    for name, described in of_plain(reply["methods"]).items():
         parameters = tuple(Parameter(*one) for one in described if one[1] in KINDS)
         methods[name] = RemoteMethod(name, parameters)
     return methods

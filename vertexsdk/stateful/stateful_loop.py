@@ -116,12 +116,15 @@ class MethodCalls:
     def map(self, *columns: Any, return_exceptions: bool = False) -> list[Any]:
         """Call the method many times, and return the answers in the order of the calls.
 
-        Calls go in blocks of 65,536, each of which is in the log before it is answered.
+        Calls go in blocks of 65,536, fewer where arguments of type bytes are large. Each block is
+        in the log before it is answered.
 
         Args:
             columns: for each parameter its values, an iterable, a NumPy array, an Arrow array or a
                 column of pandas or Polars; or one table, an Arrow table or a data frame of pandas,
-                Polars or Spark, with a column for each parameter; or one iterable of tuples.
+                Polars or Spark, with a column for each parameter; or one iterable of tuples. For a
+                parameter of type bytes also a NumPy array of shape (n, k), whose rows are taken as
+                their bytes.
             return_exceptions: a call that raised has its `CallError` as answer.
 
         Raises:
@@ -167,7 +170,8 @@ class MethodCalls:
         Args:
             stream: files, directories and globs; or a streaming DataFrame with a column for each
                 parameter. A method with one `str` takes the lines of text files. Else files are
-                Parquet, or CSV whose first line has the names of the parameters.
+                Parquet, or CSV whose first line has the names of the parameters; bytes are in
+                Parquet files only.
             follow: for files: wait for files that grow, and for files moved into directories; by
                 default the stream ends when all are read.
             idle: for files that are followed: end after so many seconds without a call.
@@ -425,7 +429,7 @@ class StatefulLoop:
         """
         tables = self.program.tables
         spec = tables[choose_element(self.program.name, tables, element)]
-        one = isinstance(keys, str) or not isinstance(keys, Iterable)
+        one = isinstance(keys, str | bytes) or not isinstance(keys, Iterable)
         wanted = list(map(spec.convert_key, [keys] if one else keys))
         with self._lock:
             self._drain()

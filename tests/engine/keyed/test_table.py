@@ -20,8 +20,9 @@ from vertexsdk.state.reading import TOMBSTONE, overlay
 
 FIELDS: dict[str, Callable[[type], Map]] = {
     "one": lambda key: Map(key, float),
-    "several": lambda key: Map(key, count=int, last=float, seen=bool, text=str),
+    "several": lambda key: Map(key, count=int, last=float, seen=bool, text=str, data=bytes),
     "text": lambda key: Map(key, str),
+    "data": lambda key: Map(key, bytes),
 }
 KEYS: dict[str, list[Any]] = {
     "int": [*range(40), -1, (1 << 63) - 1, -(1 << 63)],
@@ -38,7 +39,10 @@ def value(chance: random.Random, fields: str) -> Any:
         return chance.choice([0.0, -0.0, float("inf"), chance.random()])
     text = chance.choice(["", "\0", "\ud800", "ä", str(chance.random())])
     count = chance.choice([0, (1 << 63) - 1, -(1 << 63)])
-    return text if fields == "text" else (count, chance.random(), chance.random() < 0.5, text)
+    data = chance.choice([b"", b"\0", b"\xff", b"a\0", text.encode("utf-8", "surrogatepass")])
+    if fields in ("text", "data"):
+        return text if fields == "text" else data
+    return count, chance.random(), chance.random() < 0.5, text, data
 
 
 def content(table: KeyedTable) -> dict[Any, Any]:

@@ -21,10 +21,9 @@ from vertexsdk.engine.keyed.calls import (
     python_values,
     take_values,
 )
+from vertexsdk.program.keyed import KINDS, NUMBERS
 
 Column: TypeAlias = "Values | list[Any]"
-_DTYPES = {int: np.int64, float: np.float64, bool: np.bool_}
-KINDS = {"i": "int", "f": "float", "b": "bool"}
 
 
 class Arguments:
@@ -64,17 +63,15 @@ class Arguments:
         """
         column = self.columns[p]
         if isinstance(column, list):
-            types = set(map(type, column))
-            if len(types) != 1 or next(iter(types)) not in _DTYPES:
+            if set(map(type, column)) != {KINDS[kind]}:
                 return None
             try:
                 self._lists[p] = column
-                column = self.columns[p] = np.array(column, _DTYPES[types.pop()])
+                column = self.columns[p] = np.array(column, NUMBERS[kind])
             except OverflowError:
                 return None
-        return (
-            column if isinstance(column, np.ndarray) and KINDS[column.dtype.kind] == kind else None
-        )
+        same = isinstance(column, np.ndarray) and column.dtype == NUMBERS[kind]
+        return column if same else None  # type: ignore[return-value]
 
     def take(self, rows: NDArray[np.int64]) -> Arguments:
         """Return some rows, in this order."""

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.arrow_table import Column
 from vertexsdk.arrays.split_words import split_words
-from vertexsdk.compile.element_kernels import DTYPES, BlockColumns, ElementKernel
+from vertexsdk.compile.element_kernels import BlockColumns, ElementKernel
 from vertexsdk.engine.keyed._capture import PartitionSnapshot
 from vertexsdk.engine.keyed._entries import Arguments, Entries, Growing
 from vertexsdk.engine.keyed._rows import CurrentRow, RowOfWrongKey, current_row
@@ -44,6 +44,7 @@ from vertexsdk.errors import InputError, ProgramError
 from vertexsdk.program.keyed import (
     ABSENT,
     DEFAULTS,
+    DTYPES,
     Each,
     Function,
     Items,

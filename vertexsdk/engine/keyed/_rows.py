@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from vertexsdk.program.keyed import ABSENT, MapAccess, TableSpec, to_int
+from vertexsdk.program.keyed import ABSENT, KINDS, MapAccess, TableSpec, to_int
 
-_TYPES = {"int": int, "float": float, "bool": bool, "str": str}
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 
@@ -49,7 +48,7 @@ class CurrentValue(CurrentRow):
     def __init__(self, spec: TableSpec) -> None:
         super().__init__(spec)
         self._kind = next(iter(spec.fields.values()))
-        self._type = _TYPES[self._kind]
+        self._type = KINDS[self._kind]
         self._convert, self._default = spec.converters[0], spec.default
 
     def __getitem__(self, key: Any) -> Any:

@@ -26,11 +26,9 @@ from vertexsdk.arrays.jit import njit
 from vertexsdk.arrays.packed_strings import take_strings
 from vertexsdk.engine.keyed._capture import DIRTY, MARKED, PRESENT, STORED, TableCapture
 from vertexsdk.engine.keyed.calls import Values, python_values, stored_values, take_values
-from vertexsdk.program.keyed import ABSENT, DEFAULTS, TableSpec
+from vertexsdk.program.keyed import ABSENT, DEFAULTS, DTYPES, TableSpec
 from vertexsdk.program.keyed_state import Journal, RowsState, state_in_memory
 from vertexsdk.state.reading import NAME_COLUMNS
-
-DTYPES: dict[str, Any] = {"int": np.int64, "float": np.float64, "bool": np.bool_, "str": object}
 
 
 @njit

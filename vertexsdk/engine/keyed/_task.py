@@ -12,11 +12,10 @@ import numpy as np
 from vertexsdk.arrays.raw_columns import decode, encode_bytes
 from vertexsdk.engine.keyed._capture import PartitionSnapshot, TableCapture
 from vertexsdk.engine.keyed._partition import KeyedPartition
-from vertexsdk.engine.keyed._table import DTYPES
 from vertexsdk.engine.keyed.answers import encode_answers
 from vertexsdk.engine.keyed.calls import Calls
 from vertexsdk.errors import LostError
-from vertexsdk.program.keyed import KeyedProgram, TableSpec
+from vertexsdk.program.keyed import DTYPES, KINDS, NUMBERS, KeyedProgram, TableSpec
 from vertexsdk.state import SegmentRef, open_store
 from vertexsdk.state.address import Address
 from vertexsdk.state.reading import TOMBSTONE, overlay
@@ -161,4 +160,7 @@ def described_table(spec: TableSpec) -> dict[str, Described]:
     columns = {"id": Described(np.int64), TOMBSTONE: Described(np.bool_, required=False)}
     if spec.key == "str":
         columns |= described_text("name")
-    return columns | {n: Described(DTYPES[kind]) for n, kind in spec.fields.items()}
+    objects = {kind: of for kind, of in KINDS.items() if kind not in NUMBERS}
+    return columns | {
+        n: Described(DTYPES[kind], objects=objects.get(kind)) for n, kind in spec.fields.items()
+    }

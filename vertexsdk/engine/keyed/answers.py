@@ -12,14 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.arrays.packed_strings import pack_strings, unpack_strings
+from vertexsdk.arrays.packed_strings import (
+    pack_bytes,
+    pack_strings,
+    unpack_bytes,
+    unpack_strings,
+)
 from vertexsdk.arrays.raw_columns import decode, encode_bytes, pickled
 from vertexsdk.errors import CallError, StateError, first_line
-from vertexsdk.program.keyed import ABSENT, KeyedMethod, KeyedProgram
+from vertexsdk.program.keyed import ABSENT, KINDS, NUMBERS, KeyedMethod, KeyedProgram
 
 _PACKAGE = str(Path(__file__).parents[2])  # whose frames are of no use to a user
-_DTYPES: dict[type, Any] = {int: np.int64, float: np.float64, bool: np.bool_}
-_PLAIN = {int, float, bool, str, type(None)}
+_DTYPES: dict[Any, Any] = {KINDS[kind]: dtype for kind, dtype in NUMBERS.items()}
+_PLAIN = {*KINDS.values(), type(None)}
 _KINDS: tuple[tuple[str, Any], ...] = (
     ("none", None), ("whole", np.int64), ("real", np.float64), ("whole", np.bool_), ("none", ()),
     ("none", ABSENT),
@@ -167,6 +172,9 @@ def encode_answers(
     elif kind is str:
         columns["offsets"], columns["bytes"] = pack_strings(answers)
         shown = "strings"
+    elif kind is bytes:
+        columns["offsets"], columns["bytes"] = pack_bytes(answers)
+        shown = "bytes"
     elif kind is not type(None) and len(answers):
         columns["answer"], shown = _pickles(numbers, answers, failures), "pickles"
     meta = {"kind": shown, "count": len(answers)}
@@ -221,6 +229,8 @@ def decode_answers(
         answers = columns["answer"].tolist()
     elif kind == "strings":
         answers = unpack_strings(columns["offsets"], columns["bytes"])
+    elif kind == "bytes":
+        answers = unpack_bytes(columns["offsets"], columns["bytes"])
     elif kind == "pickles":
         answers = pickle.loads(columns["answer"].tobytes())
     return columns.get("number"), answers, pickle.loads(columns["failures"].tobytes())

@@ -1,7 +1,8 @@
 """Blocks of calls: the arguments of many calls of one or several methods, as columns, in order.
 
 The column of parameter p of method m is called "m.p", both by their place in the class; strings are
-packed. So a block goes as it is to processors and to the log of a loop.
+packed, and bytes too, as "m.p.binary". So a block goes as it is to processors and to the log of a
+loop.
 """
 
 from __future__ import annotations
@@ -18,17 +19,19 @@ from vertexsdk.arrays.corruption import CorruptError
 from vertexsdk.arrays.hash_index import Packed
 from vertexsdk.arrays.id_hash import hash_partition, owner_of_groups
 from vertexsdk.arrays.packed_strings import (
+    PackedBytes,
     join_strings,
+    pack_bytes,
     pack_strings,
     take_strings,
+    unpack_bytes,
     unpack_strings,
 )
-from vertexsdk.program.keyed import KeyedProgram
+from vertexsdk.program.keyed import DTYPES, KeyedProgram
 from vertexsdk.state.reading import name_groups
 from vertexsdk.state.stored_columns import Described, described_text
 
 Values: TypeAlias = "NDArray[Any] | Packed"  # of one parameter
-DTYPES: dict[str, Any] = {"int": np.int64, "float": np.float64, "bool": np.bool_}
 
 
 def stored_values(kind: str, values: Iterable[Any]) -> Values:
@@ -39,6 +42,8 @@ def stored_values(kind: str, values: Iterable[Any]) -> Values:
     """
     if kind == "str":
         return pack_strings(values)
+    if kind == "bytes":
+        return pack_bytes(values)
     return np.array(list(values), DTYPES[kind])
 
 
@@ -48,6 +53,8 @@ def python_values(values: Values) -> list[Any]:
     >>> python_values(stored_values("str", ["be"]))
     ['be']
     """
+    if isinstance(values, PackedBytes):
+        return unpack_bytes(*values)
     return unpack_strings(*values) if isinstance(values, tuple) else values.tolist()
 
 
@@ -66,7 +73,9 @@ def take_values(values: Values, rows: NDArray[np.int64]) -> Values:
     >>> take_values(np.array([5, 6]), np.array([1]))
     array([6])
     """
-    return take_strings(*values, rows) if isinstance(values, tuple) else values[rows]
+    if isinstance(values, tuple):
+        return _of_kind(values, take_strings(*values, rows))
+    return values[rows]
 
 
 def join_values(parts: Sequence[Values]) -> Values:
@@ -78,8 +87,13 @@ def join_values(parts: Sequence[Values]) -> Values:
     if len(parts) == 1:
         return parts[0]
     if isinstance(parts[0], tuple):
-        return join_strings([part for part in parts if isinstance(part, tuple)])
+        return _of_kind(parts[0], join_strings([x for x in parts if isinstance(x, tuple)]))
     return np.concatenate([part for part in parts if not isinstance(part, tuple)])
+
+
+def _of_kind(values: Packed, packed: Packed) -> Packed:
+    """Return packed values as what they are taken from: bytes, or strings."""
+    return PackedBytes(*packed) if isinstance(values, PackedBytes) else packed
 
 
 def owners_of_keys(keys: Values, partitions: int) -> NDArray[np.int32]:
@@ -166,7 +180,8 @@ class Calls:
         columns: dict[str, Column] = {"method": self.methods}
         for (m, p), values in self.arguments.items():
             if isinstance(values, tuple):
-                columns[f"{m}.{p}.offsets"], columns[f"{m}.{p}.bytes"] = values
+                name = f"{m}.{p}{'.binary' * isinstance(values, PackedBytes)}"
+                columns[f"{name}.offsets"], columns[f"{name}.bytes"] = values
             else:
                 columns[f"{m}.{p}"] = values
         return columns
@@ -180,6 +195,9 @@ class Calls:
             p, _, part = rest.partition(".")
             if part == "offsets":
                 arguments[int(m), int(p)] = values, columns[f"{m}.{p}.bytes"]
+            elif part == "binary.offsets":
+                data = columns[f"{m}.{p}.binary.bytes"]
+                arguments[int(m), int(p)] = PackedBytes(values, data)
             elif m.isdigit() and not part:
                 arguments[int(m), int(p)] = values
         return cls(columns["method"], arguments)
@@ -191,7 +209,8 @@ class Calls:
         for m, spec in enumerate(program.methods.values()):
             for p, parameter in enumerate(spec.parameters):
                 name = f"{m}.{p}"
-                if parameter.kind == "str":
+                if parameter.kind in ("str", "bytes"):
+                    name += ".binary" * (parameter.kind == "bytes")
                     columns |= described_text(name, f"calls of {m}", required=False)
                 else:
                     columns[name] = Described(
