@@ -15,6 +15,7 @@ from numba.core.caching import UserWideCacheLocator
 from numba.core.dispatcher import Dispatcher
 
 import vertexsdk
+from vertexsdk import algorithms
 from vertexsdk.arrays import jit, private_files
 from vertexsdk.compile import module_cache
 
@@ -121,11 +122,14 @@ def test_numba_s_own_cache_is_not_read(
 
 def test_no_kernel_of_the_package_has_another_cache() -> None:
     kernels = 0
-    for file in Path(vertexsdk.__path__[0]).rglob("*.py"):
-        if "import njit" in file.read_text():
-            place = file.relative_to(Path(vertexsdk.__path__[0]).parent).with_suffix("")
-            for name, value in vars(importlib.import_module(".".join(place.parts))).items():
-                if isinstance(value, Dispatcher):
-                    kernels += 1
-                    assert isinstance(vars(value)["_cache"], jit._PrivateCache), (file, name)
+    for package in (vertexsdk, algorithms):
+        root = Path(package.__path__[0])
+        for file in root.rglob("*.py"):
+            if "import njit" in file.read_text():
+                parts = file.relative_to(root).with_suffix("").parts
+                module = importlib.import_module(".".join([package.__name__, *parts]))
+                for name, value in vars(module).items():
+                    if isinstance(value, Dispatcher):
+                        kernels += 1
+                        assert isinstance(vars(value)["_cache"], jit._PrivateCache), (file, name)
     assert kernels > 50
