@@ -84,10 +84,12 @@ class _Growing:
 
 
 class _Columns:
-    """The targets and features of instances, by place."""
+    """The targets and features of instances, by place, and their order by chance."""
 
     def __init__(self) -> None:
         self._new: list[tuple[float, bytes]] = []
+        self._new_ids: list[Any] = []
+        self._order = _Growing(np.empty(0))
         self._width, self._sparse = 0, False
         self._targets = _Growing(np.empty(0))
         self._values = _Growing(np.empty(0))
@@ -97,9 +99,10 @@ class _Columns:
     def __len__(self) -> int:
         return len(self._targets.values) + len(self._new)
 
-    def append(self, target: float, features: bytes) -> int:
+    def append(self, key: Any, target: float, features: bytes) -> int:
         """Add an instance, and return its place."""
         self._new.append((target, features))
+        self._new_ids.append(key)
         return len(self) - 1
 
     def __getitem__(self, place: int) -> tuple[float, bytes]:
@@ -135,25 +138,24 @@ class _Columns:
                 self._indptr.extend(self._indptr.values[-1] + np.cumsum(sizes))
             else:
                 self._values.extend(np.frombuffer(data))
-            self._new = []
+            self._order.extend(_order_of(self._new_ids))
+            self._new, self._new_ids = [], []
         targets, values = self._targets.values, self._values.values
         if sparse:
             indptr, columns = self._indptr.values, self._columns.values
             return Sample(SparseRows(indptr, columns, values, width), targets)
         return Sample(values.reshape(-1, width), targets)
 
-    def take(self, places: NDArray[np.int64]) -> _Columns:
-        """Return the instances of some places, in this order."""
-        other = _Columns()
-        for target, features in map(self.__getitem__, places.tolist()):
-            other.append(target, features)
-        return other
+    @property
+    def order(self) -> NDArray[np.float64]:
+        """The place of each in the order by chance, from 0 to 1; of those that `all` returned."""
+        return self._order.values
 
     def fork(self) -> _Columns:
         """Return a copy, which grows on its own."""
         other = copy.copy(self)
-        other._new = list(self._new)
-        for name in ("_targets", "_values", "_columns", "_indptr"):
+        other._new, other._new_ids = list(self._new), list(self._new_ids)
+        for name in ("_order", "_targets", "_values", "_columns", "_indptr"):
             setattr(other, name, getattr(self, name).fork())
         return other
 
@@ -172,7 +174,7 @@ class InstancesState(RowsState):
 
     def add(self, key: Any, target: float, features: bytes) -> None:
         """Set the instance of an id."""
-        self.put(key, self._columns.append(target, features))
+        self.put(key, self._columns.append(self.spec.convert_key(key), target, features))
 
     def discard(self, key: Any) -> bool:
         """Remove the instance of an id; return whether there was one."""
@@ -191,11 +193,19 @@ class InstancesState(RowsState):
 
     def _compact(self) -> None:
         """Drop the features that no id has any more."""
-        self._columns = self._columns.take(self._places())
-        self.rows = dict(zip(self.rows, range(len(self.rows)), strict=True))
+        columns = _Columns()
+        self.rows = {
+            key: columns.append(key, *self._columns[place]) for key, place in self.rows.items()
+        }
+        self._columns = columns
 
-    def _places(self) -> NDArray[np.int64]:
-        return np.fromiter(self.rows.values(), np.int64, len(self.rows))
+    def _places(self, count: int) -> NDArray[np.int64]:
+        """Return the places that ids have, of so many, ascending."""
+        if len(self.rows) == count:
+            return np.arange(count)
+        there = np.zeros(count, np.bool_)
+        there[np.fromiter(self.rows.values(), np.int64, len(self.rows))] = True
+        return np.flatnonzero(there)
 
     def size(self) -> int:
         """Return how many there are."""
@@ -205,30 +215,33 @@ class InstancesState(RowsState):
         """Return the instances, in the order of their places."""
 
         def choose() -> Sample:
-            rows = self._columns.all(width, sparse=sparse)
-            places = np.sort(self._places())
-            return rows if len(places) == len(rows) else rows.take(places)
+            own = self._columns.all(width, sparse=sparse)
+            return own if len(own) == len(self.rows) else own.take(self._places(len(own)))
 
         chosen: Sample = self._once(("all",), choose)
         return chosen
 
-    def sample(self, width: int, sparse: bool, share: float) -> Sample:
+    def sample(
+        self, width: int, sparse: bool, share: float
+    ) -> tuple[Sample, NDArray[np.float64]]:
         """Return a sample of the instances, in an order by chance that only their ids decide.
 
         Args:
             width, sparse: as the features are.
-            share: of the instances; those of them whose hash is below it.
+            share: of the instances: those whose place in that order is below it.
+
+        Returns:
+            The sample, and float64[n], the place of each in the order, from 0 to 1.
         """
 
-        def choose() -> Sample:
-            keys = np.array(list(self.rows)) if self.rows else np.empty(0, np.int64)
-            priorities = _priorities(keys)
-            places = self._places()
-            inside = np.flatnonzero(priorities < share)
-            order = inside[np.lexsort((keys[inside], priorities[inside]))]
-            return self._columns.all(width, sparse=sparse).take(places[order])
+        def choose() -> tuple[Sample, NDArray[np.float64]]:
+            own = self._columns.all(width, sparse=sparse)
+            places, order = self._places(len(own)), self._columns.order
+            places = places[order[places] < share]
+            places = places[np.argsort(order[places], kind="stable")]
+            return own.take(places), order[places]
 
-        chosen: Sample = self._once(("sample", share), choose)
+        chosen: tuple[Any, Any] = self._once(("sample", share), choose)
         return chosen
 
     def _once(self, what: tuple[Any, ...], compute: Any) -> Any:
@@ -243,13 +256,10 @@ class InstancesState(RowsState):
         """Return target and features of a place."""
         return self._columns[row]
 
-    def from_fields(self, fields: Any) -> int:
-        """Return a place with target and features."""
-        return self._columns.append(*fields)
-
     def restore(self, key: Any, stored: Any) -> None:
-        """See `RowsState`."""
-        super().restore(key, stored)
+        """See `RowsState`; a key has one instance."""
+        self.rows[key] = self._columns.append(key, *stored)
+        self.changed.add(key)
         self._version[0] = next(_states)
 
     def fork(self, journal: Journal) -> InstancesState:
@@ -277,14 +287,12 @@ class Instances(StateElement):
         super().__init__(key, target=float, features=bytes)
 
 
-def _priorities(keys: NDArray[Any]) -> NDArray[np.float64]:
+def _order_of(keys: Sequence[Any]) -> NDArray[np.float64]:
     """Return the place of each id in an order by chance, from 0 to 1."""
-    if keys.dtype.kind in "iu":
-        bits = keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # SplitMix64
-        bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        bits ^= bits >> np.uint64(31)
-    else:
-        digests = (hashlib.blake2b(key.encode(), digest_size=8).digest() for key in keys.tolist())
-        bits = np.frombuffer(b"".join(digests), np.uint64)
-    return bits / 2.0**64
+    if isinstance(keys[0], str):
+        digests = [hashlib.blake2b(key.encode(), digest_size=8).digest() for key in keys]
+        return np.frombuffer(b"".join(digests), np.uint64) / 2.0**64
+    bits = np.array(keys, np.int64).view(np.uint64) + np.uint64(0x9E3779B97F4A7C15)  # SplitMix64
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (bits ^ (bits >> np.uint64(31))) / 2.0**64

@@ -253,7 +253,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             model = _loaded(flow.load())
             if model.get("learner") != cls.__name__:
                 raise InputError(f"loop {learner._name!r} is not of a {cls.__name__}: give loop=")
-            learner.set_params(**model["params"], **params)
+            learner.set_params(**{**model["params"], **params})
             learner._hold(flow, model)
         except BaseException:
             flow.close()
@@ -302,10 +302,11 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         self.close()
         model = {
             "learner": type(self).__name__, "ids": kind, "next": 0, "version": 0,
-            "width": X.shape[1], "sparse": bool(sparse.issparse(X)), "n_iter": 0,
+            "size": 0, "width": X.shape[1], "sparse": bool(sparse.issparse(X)), "n_iter": 0,
             "objective": math.inf, **self._first_model(X, y, classes),
         }  # fmt: skip
-        self._targets(y, model)
+        if y is not None:
+            self._targets(y, model)  # before there is a loop, as they may be refused
         flow = StatefulLoop(
             self._programs[kind], loop=self._name, partitions=self.partitions, spark=self.spark,
             backend=self.backend or f"memory://{self._name}-{uuid.uuid4().hex}", replace=replace,
@@ -316,8 +317,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """Have a loop and its model."""
         self._flow, self._model, self._lock = flow, model, threading.RLock()
         self._end = weakref.finalize(self, _close, flow)
-        if hasattr(self, "n_features_in_") is False:
-            self.n_features_in_ = model["width"]
+        self._end.atexit = False
+        self.n_features_in_ = model["width"]
         self._publish(model)
 
     def _take_in(self, X: Any, y: Any, ids: Any) -> None:
@@ -339,7 +340,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """Run passes over a sample, until they have no effect."""
         model, flow = self._model, self._open_flow
         assert model is not None
-        size = sum(flow.size())
+        model["size"] = size = sum(flow.size())
         share = min(1.0, self.sample / max(size, 1))
         for _ in range(passes if size else 0):
             before = model["objective"]
@@ -355,6 +356,11 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         model["params"] = {k: v for k, v in self.get_params().items() if k not in given}
         self._open_flow.store(_dumped(model))
         self._publish(model)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
@@ -380,8 +386,13 @@ def _dumped(model: dict[str, Any]) -> bytes:
     arrays = {k: v for k, v in model.items() if isinstance(v, np.ndarray)}
     rest = {k: v for k, v in model.items() if k not in arrays}
     file = io.BytesIO()
-    np.savez(file, allow_pickle=False, **arrays, rest=np.array(json.dumps(rest)))
+    np.savez(file, allow_pickle=False, **arrays, rest=np.array(json.dumps(rest, default=_plain)))
     return file.getvalue()
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter that JSON has no form of as one that it has."""
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
 
 
 def _loaded(data: bytes) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vertexsdk import Partitioned, Stateful, Value, gather_all, on_all
+from vertexsdk import Partitioned, gather_all, on_all
 from vertexsdk.algorithms.learning._instances import Instances, InstancesState, Sample
 from vertexsdk.algorithms.learning._linear_kernels import (
     LossSums,
@@ -15,6 +15,7 @@ from vertexsdk.algorithms.learning._linear_kernels import (
     loss_and_gradient,
     sgd_pass,
 )
+from vertexsdk.algorithms.learning._program import InstancesProgram, NamedInstancesProgram
 from vertexsdk.algorithms.learning._rows import Floats
 
 
@@ -64,7 +65,7 @@ class LinearState(InstancesState):
         return hessian_product(sample.rows, sample.targets, w, v, loss, smoothing)
 
     def _labelled(self, width: int, sparse: bool, share: float, label: int) -> Sample:
-        own = self.all(width, sparse) if share < 0 else self.sample(width, sparse, share)
+        own = self.all(width, sparse) if share < 0 else self.sample(width, sparse, share)[0]
         if label < 0:
             return own
 
@@ -86,31 +87,10 @@ class LinearInstances(Instances):
     without_key = reads
 
 
-class LinearProgram(Stateful):
+class LinearProgram(InstancesProgram):
     """Instances with int ids, and the model; see `LinearState` for the arguments."""
 
     instances = Partitioned(LinearInstances(int), key="id")
-    model = Partitioned(Value(bytes))
-
-    def add(self, id: int, target: float, features: bytes) -> None:
-        """Set the instance of an id."""
-        self.instances.add(id, target, features)
-
-    def remove(self, id: int) -> bool:
-        """Remove the instance of an id; return whether there was one."""
-        return self.instances.discard(id)
-
-    def size(self) -> list:
-        """Return how many instances each partition has."""
-        return gather_all(on_all(self.instances).size())
-
-    def store(self, model: bytes) -> None:
-        """Set the model."""
-        self.model.value = model
-
-    def load(self) -> bytes:
-        """Return the model."""
-        return self.model.value
 
     def descend(
         self, width: int, sparse: bool, share: float, label: int, weights: bytes, loss: str,
@@ -154,15 +134,7 @@ class LinearProgram(Stateful):
         )
 
 
-class NamedLinearProgram(LinearProgram):
+class NamedLinearProgram(NamedInstancesProgram, LinearProgram):
     """`LinearProgram` with str ids."""
 
     instances = Partitioned(LinearInstances(str), key="id")
-
-    def add(self, id: str, target: float, features: bytes) -> None:
-        """Set the instance of an id."""
-        self.instances.add(id, target, features)
-
-    def remove(self, id: str) -> bool:
-        """Remove the instance of an id; return whether there was one."""
-        return self.instances.discard(id)

@@ -11,7 +11,7 @@ from sklearn.linear_model import SGDClassifier, SGDRegressor
 
 from tests.support.seeds import seed
 from vertexsdk import InputError
-from vertexsdk.algorithms._linear_kernels import (
+from vertexsdk.algorithms.learning._linear_kernels import (
     LOSSES,
     LossSums,
     hessian,
@@ -19,7 +19,7 @@ from vertexsdk.algorithms._linear_kernels import (
     loss_and_gradient,
     sgd_pass,
 )
-from vertexsdk.algorithms._rows import Floats, Rows, SparseRows
+from vertexsdk.algorithms.learning._rows import Floats, Rows, SparseRows
 
 SKLEARN = {"hinge": "hinge", "log": "log_loss", "squared": "squared_error"}
 

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vertexsdk import InputError
-from vertexsdk.algorithms._rows import Floats, Rows, SparseRows, check, shape
+from vertexsdk.algorithms.learning._rows import Floats, Rows, SparseRows, check, shape
 from vertexsdk.arrays.jit import njit_without_refcounts as kernel
 
 LOSSES = {"hinge": 0, "log": 1, "squared": 2}

@@ -1,0 +1,85 @@
+"""The stateful class of k-means: instances by id, and the sums of each centre's instances."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vertexsdk import Partitioned, gather_all, on_all
+from vertexsdk.algorithms.learning._instances import Instances, InstancesState, Sample
+from vertexsdk.algorithms.learning._means_kernels import Assigned, assign, farthest, moments
+from vertexsdk.algorithms.learning._program import InstancesProgram, NamedInstancesProgram
+from vertexsdk.algorithms.learning._rows import Floats, Rows
+
+
+class MeansState(InstancesState):
+    """The instances of one partition, and what is nearest to each centre.
+
+    In all methods `width` and `sparse` are those of the features, and `share` is that of the
+    sample, or -1 for all instances.
+    """
+
+    def assign(self, width: int, sparse: bool, share: float, centres: bytes) -> Assigned:
+        """Return the sums of `assign`."""
+        sample = self._chosen_rows(width, sparse, share)
+        return assign(sample.rows, np.frombuffer(centres).reshape(-1, width))
+
+    def farthest(self, width: int, sparse: bool, share: float, centres: bytes, count: int) -> Any:
+        """Return what `farthest` returns."""
+        sample = self._chosen_rows(width, sparse, share)
+        return farthest(sample.rows, np.frombuffer(centres).reshape(-1, width), count)
+
+    def moments(self, width: int, sparse: bool) -> tuple[int, Floats, Floats]:
+        """Return the sums of `moments`."""
+        return moments(self.all(width, sparse).rows, width)
+
+    def points(self, width: int, sparse: bool, share: float) -> tuple[Floats, Rows]:
+        """Return the sample, with the place of each instance in its order by chance."""
+        sample, order = self.sample(width, sparse, share)
+        return order, sample.rows
+
+    def _chosen_rows(self, width: int, sparse: bool, share: float) -> Sample:
+        return self.all(width, sparse) if share < 0 else self.sample(width, sparse, share)[0]
+
+
+class MeansInstances(Instances):
+    """The instances of k-means, by id.
+
+    Args:
+        key: the type of the ids, `int` or `str`.
+    """
+
+    state = MeansState
+    reads = (*Instances.reads, "assign", "farthest", "moments", "points")
+    without_key = reads
+
+
+class MeansProgram(InstancesProgram):
+    """Instances with int ids, and the model; see `MeansState` for the arguments."""
+
+    instances = Partitioned(MeansInstances(int), key="id")
+
+    def assign(self, width: int, sparse: bool, share: float, centres: bytes) -> list:
+        """Return the sums of each partition."""
+        return gather_all(on_all(self.instances).assign(width, sparse, share, centres))
+
+    def farthest(self, width: int, sparse: bool, share: float, centres: bytes, count: int) -> list:
+        """Return the instances of each partition that are farthest from the centres."""
+        return gather_all(
+            on_all(self.instances).farthest(width, sparse, share, centres, count)
+        )
+
+    def moments(self, width: int, sparse: bool) -> list:
+        """Return the sums of each partition's instances, and of their squares."""
+        return gather_all(on_all(self.instances).moments(width, sparse))
+
+    def points(self, width: int, sparse: bool, share: float) -> list:
+        """Return the samples of all partitions."""
+        return gather_all(on_all(self.instances).points(width, sparse, share))
+
+
+class NamedMeansProgram(NamedInstancesProgram, MeansProgram):
+    """`MeansProgram` with str ids."""
+
+    instances = Partitioned(MeansInstances(str), key="id")

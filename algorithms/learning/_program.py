@@ -1,0 +1,47 @@
+"""What the stateful classes of learners have in common: instances by id, and the model."""
+
+from __future__ import annotations
+
+from vertexsdk import Partitioned, Stateful, Value, gather_all, on_all
+from vertexsdk.algorithms.learning._instances import Instances
+
+
+class InstancesProgram(Stateful):
+    """Instances with int ids, and the model of the main loop."""
+
+    instances = Partitioned(Instances(int), key="id")
+    model = Partitioned(Value(bytes))
+
+    def add(self, id: int, target: float, features: bytes) -> None:
+        """Set the instance of an id."""
+        self.instances.add(id, target, features)
+
+    def remove(self, id: int) -> bool:
+        """Remove the instance of an id; return whether there was one."""
+        return self.instances.discard(id)
+
+    def size(self) -> list:
+        """Return how many instances each partition has."""
+        return gather_all(on_all(self.instances).size())
+
+    def store(self, model: bytes) -> None:
+        """Set the model."""
+        self.model.value = model
+
+    def load(self) -> bytes:
+        """Return the model."""
+        return self.model.value
+
+
+class NamedInstancesProgram(InstancesProgram):
+    """The same with str ids."""
+
+    instances = Partitioned(Instances(str), key="id")
+
+    def add(self, id: str, target: float, features: bytes) -> None:
+        """Set the instance of an id."""
+        self.instances.add(id, target, features)
+
+    def remove(self, id: str) -> bool:
+        """Remove the instance of an id; return whether there was one."""
+        return self.instances.discard(id)

@@ -1,0 +1,120 @@
+"""The instances of learners: their columns, and the sample that only their ids decide."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from tests.support.seeds import seed
+from vertexsdk.algorithms.learning._instances import CELL, Instances, InstancesState
+from vertexsdk.algorithms.learning._rows import SparseRows
+from vertexsdk.program.keyed_state import Journal, TableSpec
+
+
+def state_of(kind: type) -> InstancesState:
+    journal = Journal()
+    journal.running = True
+    return InstancesState(TableSpec("instances", Instances(kind)), journal)
+
+
+def features_of(row: np.ndarray, *, sparse: bool) -> bytes:
+    if not sparse:
+        return row.tobytes()
+    at = np.flatnonzero(row)
+    cells = np.empty(len(at), CELL)
+    cells["column"], cells["value"] = at, row[at]
+    return cells.tobytes()
+
+
+def matrix_of(state: InstancesState, width: int, *, sparse: bool) -> dict[float, tuple[float, ...]]:
+    """Return the features by target; the targets of these tests differ."""
+    own = state.all(width, sparse)
+    rows = own.rows
+    if isinstance(rows, SparseRows):
+        dense = np.zeros((len(own), width))
+        at = np.repeat(np.arange(len(own)), np.diff(rows.indptr))
+        dense[at, rows.indices] = rows.values
+        rows = dense
+    return {t: tuple(row) for t, row in zip(own.targets.tolist(), rows.tolist(), strict=True)}
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("kind", [int, str])
+def test_drawn_changes(kind: type, sparse: bool) -> None:
+    """Replaced, withdrawn, taken back, stored and restored, forked: as a dict has them."""
+    chance, width = random.Random(seed()), 4
+    rng = np.random.default_rng(seed())
+    state, plain, target = state_of(kind), dict[object, tuple[float, tuple[float, ...]]](), 0.0
+    for _ in range(300):
+        mark, before = state.journal.mark(), dict(plain)
+        for _ in range(chance.randint(0, 30)):
+            key = kind(chance.randrange(60))
+            if chance.random() < 0.3:
+                assert state.discard(key) == (plain.pop(key, None) is not None)
+                continue
+            target += 1.0
+            row = rng.integers(0, 3, width).astype(float)
+            state.add(key, target, features_of(row, sparse=sparse))
+            plain[key] = target, tuple(row.tolist())
+        if chance.random() < 0.5:
+            assert matrix_of(state, width, sparse=sparse) == dict(plain.values())
+        draw = chance.random()
+        if draw < 0.3:
+            state.journal.undo(mark)
+            plain = before
+        elif draw < 0.5:
+            state.journal.clear()
+        elif draw < 0.6:
+            state.journal.clear()
+            other, state = state, state.fork(Journal())
+            state.journal.running = True
+            expected = matrix_of(other, width, sparse=sparse)
+            state.add(kind(5), target := target + 1.0, features_of(np.ones(4), sparse=sparse))
+            plain[kind(5)] = target, (1.0,) * 4
+            assert matrix_of(other, width, sparse=sparse) == expected
+        elif draw < 0.7:
+            restored = state_of(kind)
+            for key in state.rows:
+                restored.restore(key, state.stored(key))
+            state = restored
+        assert state.size() == len(plain)
+        assert matrix_of(state, width, sparse=sparse) == dict(plain.values())
+    assert len(state._columns) < 5000  # of some 4,000 instances that were added most are dropped
+
+
+@pytest.mark.parametrize("kind", [int, str])
+def test_the_sample_is_uniform_whatever_the_order_and_the_withdrawals(kind: type) -> None:
+    keys = [kind(k) for k in range(20_000)]
+    order, chance = list(keys), random.Random(seed())
+    chance.shuffle(order)
+    first, second = state_of(kind), state_of(kind)
+    for number, key in enumerate(keys):
+        first.add(key, float(number), bytes(8))
+    for key in [kind(k) for k in range(20_000, 30_000)]:  # these are withdrawn
+        second.add(key, -1.0, bytes(8))
+    for key in order:
+        second.add(key, float(int(key)), bytes(8))
+    for key in [kind(k) for k in range(20_000, 30_000)]:
+        second.discard(key)
+    share = 0.1
+    sample, _ = first.sample(1, False, share)
+    assert sample.targets.tolist() == second.sample(1, False, share)[0].targets.tolist()
+    # Uniform over the times of arrival: twenty parts of 1,000, chi-square with 19 degrees.
+    counts = np.bincount((sample.targets // 1000).astype(int), minlength=20)
+    expected = len(sample) / 20
+    assert abs(len(sample) - 2000) < 5 * np.sqrt(2000)
+    assert ((counts - expected) ** 2 / expected).sum() < 45  # 0.1 % of draws are above 44
+    # And its order, that SGD goes by, has nothing to do with time.
+    ranks = np.argsort(np.argsort(sample.targets))
+    assert abs(np.corrcoef(ranks, np.arange(len(ranks)))[0, 1]) < 0.1
+
+
+def test_the_samples_of_partitions_are_that_of_all() -> None:
+    whole, parts = state_of(int), [state_of(int) for _ in range(7)]
+    for key in range(2000):
+        whole.add(key, float(key), bytes(8))
+        parts[key % 7].add(key, float(key), bytes(8))
+    sampled = [t for part in parts for t in part.sample(1, False, 0.25)[0].targets.tolist()]
+    assert sorted(sampled) == sorted(whole.sample(1, False, 0.25)[0].targets.tolist())

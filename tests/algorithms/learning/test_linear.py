@@ -1,0 +1,209 @@
+"""Linear models whose instances arrive and are withdrawn: after anything, as if only those that are
+left had ever been seen."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import check_estimator
+
+from tests.support.seeds import draws, seed
+from vertexsdk import InputError, StateInputError
+from vertexsdk.algorithms.learning import LinearModel, LinearSGD, LinearSVM, LogisticSGD
+
+MODELS: list[type[LinearModel]] = [LinearSVM, LogisticSGD, LinearSGD]
+
+
+def instances(
+    cls: type[LinearModel], rng: np.random.Generator, n: int, d: int = 5, classes: int = 2
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return features and targets that go together, with noise."""
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.7)
+    scores = X @ np.linspace(-1, 2, d * classes).reshape(d, classes)
+    scores += rng.normal(size=(n, classes))
+    if cls is LinearSGD:
+        return X, scores[:, 0]
+    return X, np.array(["a", "b", "c"])[scores.argmax(axis=1)]
+
+
+def best(cls: type[LinearModel], alpha: float, X: Any, y: Any) -> float:
+    """Return the smallest objective, by scikit-learn."""
+    n = len(y)
+    if cls is LinearSGD:
+        model = Ridge(alpha=alpha * n, tol=1e-12).fit(X, y)
+        losses = (model.predict(X) - y) ** 2 / 2
+    elif cls is LogisticSGD:
+        model = LogisticRegression(C=1 / (n * alpha), tol=1e-10, max_iter=10_000).fit(X, y)
+        losses = np.logaddexp(0, -np.where(y == model.classes_[1], 1, -1) * _scores(model, X))
+    else:
+        model = SVC(kernel="linear", C=1 / (n * alpha), tol=1e-8).fit(X, y)
+        margins = np.where(y == model.classes_[1], 1, -1) * model.decision_function(X)
+        losses = np.maximum(0, 1 - margins)
+    return float(losses.mean() + alpha / 2 * np.sum(np.asarray(model.coef_) ** 2))
+
+
+def _scores(model: Any, X: Any) -> Any:
+    return model.decision_function(X)
+
+
+@pytest.mark.sample(6)
+@pytest.mark.parametrize("partitions", [1, 2, 7])
+@pytest.mark.parametrize("ids", [int, str])
+@pytest.mark.parametrize("cls", MODELS)
+def test_drawn_histories(
+    cls: type[LinearModel], ids: type, partitions: int, tmp_path: Path
+) -> None:
+    """The exact model, whatever came before, is scikit-learn's of what is left."""
+    rng, chance, alpha = np.random.default_rng(seed()), random.Random(seed()), 0.01
+    is_sparse = chance.random() < 0.5
+    backend = chance.choice([f"lmdb://{tmp_path}/learning", f"memory://{cls.__name__}-{seed()}"])
+    model = cls(alpha=alpha, sample=chance.choice([50, 1000]), backend=backend, tol=1e-6,
+                partitions=partitions)  # fmt: skip
+    left: dict[Any, tuple[Any, Any]] = {}
+    for step in range(draws(8, 30)):
+        X, y = instances(cls, rng, 60 if step == 0 else chance.randint(1, 60))
+        own = [ids(chance.randrange(300)) for _ in y]
+        model.partial_fit(sparse.csr_array(X) if is_sparse else X, y, ids=own)
+        left |= dict(zip(own, zip(X, y, strict=True), strict=True))
+        gone = [ids(chance.randrange(300)) for _ in range(chance.randint(0, 20))]
+        there = {one for one in gone if left.pop(one, None) is not None}
+        assert model.forget(gone).forgotten == len(there)
+        draw = chance.random()
+        if draw < 0.2:
+            model.snapshot()
+        if draw < 0.4:
+            model.close()
+            model = cls.resume(
+                backend=backend, partitions=chance.choice([1, 2, 7]), tol=1e-6
+            )
+        elif draw < 0.5:
+            with model.fork() as what_if:
+                what_if.partial_fit(X, y, ids=[ids(1000 + k) for k in range(len(y))])
+                what_if.forget(list(left))
+        if step % 3 == 2 and len(left) > 30:
+            X, y = map(np.array, zip(*left.values(), strict=True))
+            expected = best(cls, alpha, X, y)
+            assert model.solve().objective_ == pytest.approx(expected, rel=1e-4)
+            assert model.objective_ < 2 * expected + 0.1  # nobody came between: it goes on from there
+    model.close()
+
+
+@pytest.mark.parametrize("cls", MODELS)
+def test_what_is_forgotten_has_no_trace(cls: type[LinearModel]) -> None:
+    """The approximate model, too, is bit for bit that of a learner which never saw it."""
+    rng = np.random.default_rng(seed())
+    X, y = instances(cls, rng, 400)
+    gone = [int(k) for k in rng.permutation(400)[:150]]
+    left = np.setdiff1d(np.arange(400), gone)
+    with cls(sample=100) as model, cls(sample=100) as never:
+        for at in np.split(np.arange(400), 8):
+            model.partial_fit(X[at], y[at], ids=at)
+        before = model._flow.progress()["version"]
+        receipt = model.forget(gone)
+        assert receipt.forgotten == 150
+        assert receipt.version > before
+        never.partial_fit(X[left], y[left], ids=left)
+        never.partial_fit(X[:1], y[:1], ids=[1000])
+        never.forget([1000])
+        assert model.coef_.tolist() == never.coef_.tolist()
+        assert model.objective_ == never.objective_
+        assert set(model._flow.lookup(list(range(400)), "instances")) == set(left.tolist())
+        assert model.forget(gone) == (0, model._flow.progress()["version"])
+
+
+@pytest.mark.parametrize("cls", MODELS)
+def test_the_main_loop_follows_a_stream(cls: type[LinearModel]) -> None:
+    """It is near the best model of what there is, and a branch from there ends sooner."""
+    rng = np.random.default_rng(seed())
+    X, y = instances(cls, rng, 3000)
+    with cls(alpha=0.01, passes=3) as model:
+        for at in np.split(np.arange(3000), 15):
+            model.partial_fit(X[at], y[at])
+        approximate, exact = model.objective_, model.solve()
+        assert exact.objective_ <= approximate < 1.1 * exact.objective_
+        again = model.solve()
+        assert again.n_iter_ <= exact.n_iter_
+        assert again.objective_ == pytest.approx(exact.objective_, rel=1e-4)
+
+
+def test_classes_that_arrive_later() -> None:
+    rng = np.random.default_rng(seed())
+    X, y = instances(LogisticSGD, rng, 900, classes=3)
+    order = np.argsort(y == "a", kind="stable")  # "a" comes last, and is the first in order
+    with LogisticSGD(alpha=0.01) as model, LogisticSGD(alpha=0.01) as whole:
+        for at in np.split(order, 9):
+            model.partial_fit(X[at], y[at])
+        assert model.classes_.tolist() == ["a", "b", "c"]
+        whole.fit(X, y)
+        exact = model.solve(tol=1e-8)
+        np.testing.assert_allclose(exact.coef_, whole.solve(tol=1e-8).coef_, atol=1e-3)
+        assert (exact.predict(X) == y).mean() > 0.6
+        np.testing.assert_allclose(exact.predict_proba(X).sum(axis=1), 1)
+
+
+def test_frames_tables_and_sparse_matrices() -> None:
+    rng = np.random.default_rng(seed())
+    X, y = instances(LogisticSGD, rng, 200)
+    names = list("vwxyz")
+    frame = pd.DataFrame(X, columns=names)
+    given = [X, frame, pa.Table.from_pandas(frame), sparse.csr_array(X), sparse.coo_matrix(X)]
+    models = [LogisticSGD().fit(one, y) for one in given]
+    for model, one in zip(models, given, strict=True):
+        np.testing.assert_allclose(model.coef_, models[0].coef_, atol=1e-6)
+        np.testing.assert_array_equal(model.predict(one), models[0].predict(X))
+        model.close()
+    assert models[1].feature_names_in_.tolist() == names
+
+
+def test_what_cannot_be_done_is_said() -> None:
+    rng = np.random.default_rng(seed())
+    X, y = instances(LinearSGD, rng, 20)
+    backend = f"memory://said-{seed()}"
+    model = LinearSGD(backend=backend)
+    with pytest.raises(ValueError, match="call fit or partial_fit"):
+        model.forget([1])
+    with pytest.raises(InputError, match="20 instances need as many ids; there are 2"):
+        model.partial_fit(X, y, ids=[1, 2])
+    with pytest.raises(InputError, match="all int, of 64 bits, or all str"):
+        model.partial_fit(X, y, ids=[1.5] * 20)
+    model.partial_fit(X, y, ids=range(20))
+    with pytest.raises(InputError, match="earlier instances are int; give int"):
+        model.forget(["a"])
+    with pytest.raises(ValueError, match="expecting 5 features"):
+        model.partial_fit(X[:, :2], y)
+    with pytest.raises(InputError, match="resume"):
+        LinearSGD(backend=backend).partial_fit(X, y)
+    solved = model.solve()
+    with pytest.raises(InputError, match="has a model and no instances"):
+        solved.partial_fit(X, y)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+    with pytest.raises(InputError, match="has a model and no instances"):
+        copy.forget([1])
+    model.close()
+    with pytest.raises(InputError, match="is not of a LogisticSGD"):
+        LogisticSGD.resume(backend=backend, loop="LinearSGD")
+    with pytest.raises(StateInputError):
+        LinearSGD.resume(backend=backend, loop="other")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning", "ignore::UserWarning")
+@pytest.mark.parametrize("cls", MODELS)
+def test_the_checks_of_scikit_learn(cls: type[LinearModel]) -> None:
+    """All of them; `array_api_support` is skipped, as it needs an environment variable."""
+    results = check_estimator(cls(), on_fail=None, on_skip=None)
+    assert [r for r in results if r["status"] == "failed"] == []
+    assert [r["check_name"] for r in results if r["status"] == "skipped"] == [
+        "check_array_api_input"
+    ]
