@@ -18,6 +18,7 @@ from tests.support.seeds import draws, seed
 from vertexsdk import (
     Broadcast,
     CallError,
+    InputError,
     Map,
     Partitioned,
     PerPartition,
@@ -253,3 +254,52 @@ def test_processors_need_no_module_of_an_element(
     state = state_in_memory(spec, Journal())
     state.add("a", "begin")  # type: ignore[attr-defined]
     assert (repr(spec.element), state.stored("a")) == ("Newest(str)", "begin")
+
+
+class LastState(RowsState):
+    fields: Any = bytearray
+
+    def set(self, key: Any, value: bytes) -> None:
+        self.put(key, value)
+
+    def get(self, key: Any) -> bytes:
+        return bytes(self.row_of(key, b""))
+
+    def to_fields(self, row: Any) -> Any:
+        return type(self).fields(row)
+
+
+class Last(StateElement):
+    state, reads, writes = LastState, ("get",), ("set",)
+
+    def __init__(self, key: type) -> None:
+        super().__init__(key, data=bytes)
+
+
+class Lasts(Stateful):
+    last = Partitioned(Last(int), key="key")
+
+    def set(self, key: int, value: bytes) -> None:
+        self.last.set(key, value)
+
+    def get(self, key: int) -> bytes:
+        return self.last.get(key)
+
+
+def test_fields_of_another_type_are_not_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would be pickles, which nobody reads: the calls stay in the log until it is mended."""
+    url = "memory://own-fields"
+    with StatefulLoop(Lasts, backend=url, partitions=2, replace=True) as flow:
+        flow.set(1, b"\xff\0")  # stored as a bytearray
+    flow = StatefulLoop.resume(Lasts, backend=url)
+    assert flow.get(1) == b"\xff\0"
+    flow.set(2, b"b")
+    monkeypatch.setattr(LastState, "fields", lambda row: 5)
+    for _ in range(2):
+        said = r"last: LastState.to_fields returns 5, and the fields are data: bytes \(5 is not"
+        with pytest.raises(InputError, match=said):
+            flow.snapshot()
+    flow._end(ValueError("the driver ended"))
+    monkeypatch.setattr(LastState, "fields", bytearray)
+    with StatefulLoop.resume(Lasts, backend=url) as flow:
+        assert flow.get.map([1, 2]) == [b"\xff\0", b"b"]

@@ -109,7 +109,7 @@ def take_strings(
     taken = np.zeros(rows.size + 1, np.int64)
     np.cumsum(lengths, out=taken[1:])
     if taken[-1] > _LONG * rows.size:
-        view, starts = memoryview(utf8), offsets[:-1][rows]
+        view, starts = utf8.data, offsets[:-1][rows]
         bounds = zip(starts.tolist(), (starts + lengths).tolist(), strict=True)
         return taken, np.frombuffer(b"".join([view[low:high] for low, high in bounds]), np.uint8)
     within = np.arange(taken[-1]) - np.repeat(taken[:-1], lengths)

@@ -26,6 +26,7 @@ from vertexsdk.arrays.jit import njit
 from vertexsdk.arrays.packed_strings import take_strings
 from vertexsdk.engine.keyed._capture import DIRTY, MARKED, PRESENT, STORED, TableCapture
 from vertexsdk.engine.keyed.calls import Values, python_values, stored_values, take_values
+from vertexsdk.errors import InputError, excerpt
 from vertexsdk.program.keyed import ABSENT, DEFAULTS, DTYPES, TableSpec
 from vertexsdk.program.keyed_state import Journal, RowsState, state_in_memory
 from vertexsdk.state.reading import NAME_COLUMNS
@@ -352,11 +353,27 @@ class StoredTable(KeyedTable):
     def sync(self) -> None:
         """See `KeyedTable`."""
         changed = list(self.state.changed)
+        values = list(map(self._stored, changed))  # if it raises, they are still to be stored
         self.state.changed.clear()
         if changed:
             keys = stored_values(self.spec.key, changed)
             rows, _ = self.find(keys, np.ones(len(changed), np.bool_))
-            self.write(rows, [self.state.stored(key) for key in changed])
+            self.write(rows, values)
+
+    def _stored(self, key: Any) -> Any:
+        """Return a row as it is stored, of the types that are declared."""
+        value, spec = self.state.stored(key), self.spec
+        if value is ABSENT:
+            return value
+        fields = (value,) if spec.single else value
+        try:
+            fields = tuple(c(x) for c, x in zip(spec.converters, fields, strict=True))
+        except (InputError, TypeError, ValueError) as error:
+            raise InputError(
+                f"{spec.name}: {type(self.state).__name__}.to_fields returns {excerpt(value)}, and "
+                f"the fields are {', '.join(map(': '.join, spec.fields.items()))} ({error})"
+            ) from None
+        return fields[0] if spec.single else fields
 
     def fork(self, journal: Journal) -> KeyedTable:
         """See `KeyedTable`."""
