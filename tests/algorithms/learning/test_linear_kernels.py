@@ -86,10 +86,13 @@ def test_derivatives_are_finite_differences(loss: str, smoothing: float) -> None
     ends = [loss_and_gradient(X, y, w + t * h * v, loss, smoothing) for t in (-1, 1)]
     slope = (ends[1].smoothed - ends[0].smoothed) / (2 * h)
     assert slope == pytest.approx(sums.gradient @ v, rel=1e-5, abs=1e-4)
+    if loss != "hinge" or smoothing > 0:
+        bend = (ends[1].gradient - ends[0].gradient) / (2 * h)
+        np.testing.assert_allclose(
+            hessian(X, y, w, loss, smoothing) @ v, bend, rtol=1e-5, atol=1e-4
+        )
     if loss != "hinge":
         assert (sums.smoothed, sums.excess) == (sums.loss, 0.0)
-        bend = (ends[1].gradient - ends[0].gradient) / (2 * h)
-        np.testing.assert_allclose(hessian(X, y, w, loss) @ v, bend, rtol=1e-5, atol=1e-4)
 
 
 @pytest.mark.parametrize("smoothing", [0.3, 2.0])
@@ -98,13 +101,11 @@ def test_the_smoothed_hinge_is_its_definition(smoothing: float) -> None:
     X, y = drawn(rng, 200, 6, "hinge")
     w = rng.normal(size=7)
     z = 1 - y * (X @ w[:-1] + w[-1])
-    a = np.clip(z / smoothing, 0, 1)
+    a = (1 + z / np.hypot(z, smoothing)) / 2
     sums = loss_and_gradient(X, y, w, "hinge", smoothing)
     assert sums.loss == pytest.approx(np.maximum(z, 0).sum())
-    assert sums.smoothed == pytest.approx((a * z - smoothing / 2 * a * a).sum())
+    assert sums.smoothed == pytest.approx((z + np.hypot(z, smoothing)).sum() / 2)
     assert sums.excess == pytest.approx((np.maximum(z, 0) - a * z).sum())
-    wide = np.column_stack([X, np.ones(200)])[(z > 0) & (z < smoothing)]
-    np.testing.assert_allclose(hessian(X, y, w, "hinge", smoothing), wide.T @ wide / smoothing)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
