@@ -268,19 +268,20 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     @property
     def _open_flow(self) -> StatefulLoop:
-        if self._flow is None:
-            raise InputError(
-                f"this {type(self).__name__} has a model and no instances: it is what solve() "
-                "returned, a copy, or closed; use the one that was given the instances, or resume()"
-            )
+        assert self._flow is not None
         return self._flow
 
     @contextmanager
     def _guard(self) -> Iterator[dict[str, Any]]:
         """Hold the lock; the value is the model."""
-        if self._lock is None or self._model is None:
+        if self._model is None:
             raise NotFittedError(
                 f"this {type(self).__name__} has no instances yet: call fit or partial_fit"
+            )
+        if self._flow is None or self._lock is None:
+            raise InputError(
+                f"this {type(self).__name__} has a model and no instances: it is what solve() "
+                "returned, a copy, or closed; use the one that was given the instances, or resume()"
             )
         with self._lock:
             yield self._model

@@ -16,7 +16,7 @@ from vertexsdk.algorithms.learning._linear_kernels import (
     sgd_pass,
 )
 from vertexsdk.algorithms.learning._program import InstancesProgram, NamedInstancesProgram
-from vertexsdk.algorithms.learning._rows import Floats
+from vertexsdk.algorithms.learning._rows import Floats, SparseRows
 
 
 class LinearState(InstancesState):
@@ -38,6 +38,12 @@ class LinearState(InstancesState):
             sample.rows, sample.targets, before, rate, alpha, loss, fit_intercept=intercept
         )
         return after, len(sample)
+
+    def squares(self, width: int, sparse: bool, share: float) -> tuple[float, int]:
+        """Return the sum of the squares of the sample's features, and its size."""
+        sample, _ = self.sample(width, sparse, share)
+        values = sample.rows.values if isinstance(sample.rows, SparseRows) else sample.rows.ravel()
+        return float(values @ values), len(sample)
 
     def gradient(
         self, width: int, sparse: bool, share: float, label: int, weights: bytes, loss: str,
@@ -83,7 +89,7 @@ class LinearInstances(Instances):
     """
 
     state = LinearState
-    reads = (*Instances.reads, "descend", "gradient", "hessian", "hessian_product")
+    reads = (*Instances.reads, "descend", "squares", "gradient", "hessian", "hessian_product")
     without_key = reads
 
 
@@ -102,6 +108,10 @@ class LinearProgram(InstancesProgram):
                 width, sparse, share, label, weights, loss, alpha, rate, intercept
             )
         )
+
+    def squares(self, width: int, sparse: bool, share: float) -> list:
+        """Return the squares of each partition's sample, and its size."""
+        return gather_all(on_all(self.instances).squares(width, sparse, share))
 
     def gradient(
         self, width: int, sparse: bool, share: float, label: int, weights: bytes, loss: str,

@@ -55,6 +55,7 @@ class LinearModel(Learner):
 
     _programs = MappingProxyType({"int": LinearProgram, "str": NamedLinearProgram})
     _loss: ClassVar[str]
+    _step: ClassVar[float] = 0.5  # of the curvature that a row of length 1 has
 
     def __init__(
         self,
@@ -86,12 +87,7 @@ class LinearModel(Learner):
         self.spark = spark
 
     def _first_model(self, features: Any, targets: Any, classes: Any) -> dict[str, Any]:
-        rate = self.rate
-        if rate is None:  # steps that do not overshoot, where rows are about as long as these
-            squares = features.multiply(features) if hasattr(features, "multiply") else features**2
-            rate = 1.0 / (1.0 + 4.0 * float(squares.sum()) / max(features.shape[0], 1))
-        model = {"rate": rate, "first_rate": rate}
-        return {**model, **self._classes(targets, classes, features.shape[1])}
+        return {"rate": self.rate, **self._classes(targets, classes, features.shape[1])}
 
     def _classes(self, targets: Any, classes: Any, width: int) -> dict[str, Any]:
         return {"weights": np.zeros((1, width + 1))}
@@ -105,16 +101,20 @@ class LinearModel(Learner):
 
     def _restart(self, model: dict[str, Any]) -> None:
         model["weights"] = np.zeros_like(model["weights"])
-        model["rate"], model["objective"] = model["first_rate"], math.inf
+        model["rate"], model["objective"] = self.rate, math.inf
 
     def _descend(self, flow: StatefulLoop, model: dict[str, Any], share: float) -> None:
+        form = model["width"], model["sparse"]
         before, weights = model["objective"], np.empty_like(model["weights"])
+        if model["rate"] is None:  # steps that do not overshoot, where rows are about that long
+            squares, size = map(sum, zip(*flow.squares(*form, share), strict=True))
+            model["rate"] = self._step / (1.0 + squares / max(size, 1))
         if not math.isfinite(before):
             before = self._objective(flow, model, model["weights"], share)
         for k, label in enumerate(self._labels(model)):
             parts = flow.descend(
-                model["width"], model["sparse"], share, label, model["weights"][k].tobytes(),
-                self._loss, self.alpha, model["rate"], self.fit_intercept,
+                *form, share, label, model["weights"][k].tobytes(), self._loss, self.alpha,
+                model["rate"], self.fit_intercept,
             )  # fmt: skip
             size = max(sum(n for _, n in parts), 1)
             weights[k] = sum(w * (n / size) for w, n in parts)
@@ -371,6 +371,7 @@ class LinearSGD(RegressorMixin, LinearModel):  # type: ignore[misc]
     """
 
     _loss = "squared"
+    _step = 0.1
 
     def _publish(self, model: dict[str, Any]) -> None:
         super()._publish(model)

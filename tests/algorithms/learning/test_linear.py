@@ -147,7 +147,7 @@ def test_classes_that_arrive_later() -> None:
         whole.fit(X, y)
         exact = model.solve(tol=1e-8)
         np.testing.assert_allclose(exact.coef_, whole.solve(tol=1e-8).coef_, atol=1e-3)
-        assert (exact.predict(X) == y).mean() > 0.6
+        assert (exact.predict(X) == whole.predict(X)).mean() > 0.99
         np.testing.assert_allclose(exact.predict_proba(X).sum(axis=1), 1)
 
 

@@ -10,19 +10,19 @@ import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.svm import SVC
 
-from tests.algorithms.test_linear_kernels import drawn, sparse, total
+from tests.algorithms.learning.test_linear_kernels import drawn, sparse, total
 from tests.support.seeds import seed
 from vertexsdk import InputError
-from vertexsdk.algorithms import _linear_solver
-from vertexsdk.algorithms._linear_kernels import (
+from vertexsdk.algorithms.learning import _linear_solver
+from vertexsdk.algorithms.learning._linear_kernels import (
     LOSSES,
     LossSums,
     hessian,
     hessian_product,
     loss_and_gradient,
 )
-from vertexsdk.algorithms._linear_solver import Solution, minimise
-from vertexsdk.algorithms._rows import Floats, Rows
+from vertexsdk.algorithms.learning._linear_solver import Solution, minimise
+from vertexsdk.algorithms.learning._rows import Floats, Rows
 
 
 class Fit:

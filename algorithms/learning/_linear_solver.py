@@ -24,8 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from vertexsdk import InputError
-from vertexsdk.algorithms._linear_kernels import LOSSES, LossSums
-from vertexsdk.algorithms._rows import Floats
+from vertexsdk.algorithms.learning._linear_kernels import LOSSES, LossSums
+from vertexsdk.algorithms.learning._rows import Floats
 
 EXPLICIT = 512  # up to so many weights the Hessian is a matrix
 RANGE = 10.0  # the intercept of the optimum is within RANGE (1 + |intercept|) of the intercept
