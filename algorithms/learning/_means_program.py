@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from vertexsdk import Partitioned, gather_all, on_all
 from vertexsdk.algorithms.learning._instances import Instances, InstancesState, Sample
-from vertexsdk.algorithms.learning._means_kernels import Assigned, assign, farthest, moments
+from vertexsdk.algorithms.learning._means_kernels import Farthest, assign, farthest
 from vertexsdk.algorithms.learning._program import InstancesProgram, NamedInstancesProgram
-from vertexsdk.algorithms.learning._rows import Floats, Rows
+from vertexsdk.algorithms.learning._rows import Floats, Ints, Rows, SparseRows
 
 
 class MeansState(InstancesState):
@@ -20,19 +18,29 @@ class MeansState(InstancesState):
     sample, or -1 for all instances.
     """
 
-    def assign(self, width: int, sparse: bool, share: float, centres: bytes) -> Assigned:
-        """Return the sums of `assign`."""
+    def assign(
+        self, width: int, sparse: bool, share: float, centres: bytes
+    ) -> tuple[Floats, Ints, float]:
+        """Return the sums, counts and inertia of `assign`."""
         sample = self._chosen_rows(width, sparse, share)
-        return assign(sample.rows, np.frombuffer(centres).reshape(-1, width))
+        _, *sums = assign(sample.rows, np.frombuffer(centres).reshape(-1, width))
+        return tuple(sums)
 
-    def farthest(self, width: int, sparse: bool, share: float, centres: bytes, count: int) -> Any:
+    def farthest(
+        self, width: int, sparse: bool, share: float, centres: bytes, count: int
+    ) -> Farthest:
         """Return what `farthest` returns."""
         sample = self._chosen_rows(width, sparse, share)
         return farthest(sample.rows, np.frombuffer(centres).reshape(-1, width), count)
 
     def moments(self, width: int, sparse: bool) -> tuple[int, Floats, Floats]:
-        """Return the sums of `moments`."""
-        return moments(self.all(width, sparse).rows, width)
+        """Return how many instances there are, and the sums of features and of their squares."""
+        rows = self.all(width, sparse).rows
+        if not isinstance(rows, SparseRows):
+            return len(rows), rows.sum(axis=0), np.einsum("ij,ij->j", rows, rows)
+        sums = np.bincount(rows.indices, rows.values, minlength=width)
+        squares = np.bincount(rows.indices, rows.values**2, minlength=width)
+        return self.size(), sums, squares
 
     def points(self, width: int, sparse: bool, share: float) -> tuple[Floats, Rows]:
         """Return the sample, with the place of each instance in its order by chance."""

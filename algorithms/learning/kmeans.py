@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from vertexsdk import InputError, StatefulLoop
 from vertexsdk.algorithms.learning._features import as_matrix, rows_of
 from vertexsdk.algorithms.learning._learner import Learner
-from vertexsdk.algorithms.learning._means_kernels import Assigned, nearest
+from vertexsdk.algorithms.learning._means_kernels import Farthest, assign, lloyd, merge_farthest
 from vertexsdk.algorithms.learning._means_program import MeansProgram, NamedMeansProgram
-from vertexsdk.algorithms.learning._rows import SparseRows
+from vertexsdk.algorithms.learning._rows import Floats, Ints, SparseRows
 
 # After `_learner`, which says how to install it.
 from scipy import sparse  # isort: skip
@@ -117,7 +117,7 @@ class KMeans(ClusterMixin, Learner):  # type: ignore[misc]
         X = validate_data(
             self, as_matrix(X), reset=False, accept_sparse="csr", dtype=np.float64, order="C"
         )
-        return nearest(rows_of(X), self.cluster_centers_)[0]
+        return assign(rows_of(X), self.cluster_centers_).labels
 
     def _first_model(self, features: Any, targets: Any, classes: Any) -> dict[str, Any]:
         if not isinstance(self.n_clusters, int | np.integer) or self.n_clusters < 1:
@@ -144,9 +144,12 @@ class KMeans(ClusterMixin, Learner):  # type: ignore[misc]
         if not len(model["centres"]):
             self._choose_centres(flow, model)
         if len(model["centres"]):
-            sums = _assigned(flow, model, model["centres"], share)
-            model["objective"] = sums.inertia / max(int(sums.counts.sum()), 1)
-            model["centres"] = _moved(flow, model, model["centres"], sums, share)
+            rounds = _Rounds(flow, model, share)
+            centres, inertia, _ = lloyd(
+                rounds.assign, model["centres"], 0.0, 1, rounds.farthest
+            )
+            model["centres"] = centres
+            model["objective"] = inertia / max(rounds.count, 1)
 
     def _choose_centres(self, flow: StatefulLoop, model: dict[str, Any]) -> None:
         """Choose the first centres, if there are enough instances."""
@@ -172,16 +175,11 @@ class KMeans(ClusterMixin, Learner):  # type: ignore[misc]
         counts, sums, squares = zip(*flow.moments(model["width"], model["sparse"]), strict=True)
         count = max(sum(counts), 1)
         variances = np.maximum(sum(squares) / count - (sum(sums) / count) ** 2, 0.0)
-        enough, n_iter, settled = tol * float(variances.mean()), 0, False
-        own = _assigned(flow, model, centres, -1.0)
-        while n_iter < self.max_iter and not settled:
-            moved = _moved(flow, model, centres, own, -1.0)
-            shift = float(((moved - centres) ** 2).sum())
-            settled, n_iter, centres = shift <= enough, n_iter + 1, moved
-            if shift:
-                own = _assigned(flow, model, centres, -1.0)
-        model["centres"], model["n_iter"] = centres, n_iter
-        model["objective"] = own.inertia / count
+        rounds = _Rounds(flow, model, -1.0)
+        model["centres"], inertia, model["n_iter"] = lloyd(
+            rounds.assign, centres, tol * float(variances.mean()), self.max_iter, rounds.farthest
+        )
+        model["objective"] = inertia / count
 
     def _publish(self, model: dict[str, Any]) -> None:
         if len(model["centres"]):
@@ -199,35 +197,26 @@ def _matrix(rows: Any, width: int) -> Any:
     return rows
 
 
-def _assigned(
-    flow: StatefulLoop, model: dict[str, Any], centres: NDArray[np.float64], share: float
-) -> Assigned:
-    parts = flow.assign(model["width"], model["sparse"], share, centres.tobytes())
-    return Assigned(*map(sum, zip(*parts, strict=True)))
+class _Rounds:
+    """What Lloyd's rounds ask all partitions.
 
-
-def _moved(
-    flow: StatefulLoop, model: dict[str, Any], centres: NDArray[np.float64], own: Assigned,
-    share: float,
-) -> NDArray[np.float64]:  # fmt: skip
-    """Return the means of the instances that are nearest to each centre.
-
-    A centre without any goes to the instance that is farthest from its own, as in scikit-learn.
+    Args:
+        flow: the loop that has the instances.
+        model: the form of their features.
+        share: of the sample; -1 for all instances.
     """
-    sums, counts = own.sums.copy(), own.counts.astype(np.int64)
-    empty = np.flatnonzero(counts == 0)
-    if len(empty):
-        form = model["width"], model["sparse"]
-        parts = flow.farthest(*form, share, centres.tobytes(), len(empty))
-        distances, labels, rows = (np.concatenate(part) for part in zip(*parts, strict=True))
-        order = np.argsort(-distances, kind="stable")
-        for centre, place in zip(empty.tolist(), order.tolist(), strict=False):
-            if distances[place] == 0:
-                break
-            sums[labels[place]] -= rows[place]
-            counts[labels[place]] -= 1
-            sums[centre], counts[centre] = rows[place], 1
-    moved: NDArray[np.float64] = np.where(
-        counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centres
-    )
-    return moved
+
+    def __init__(self, flow: StatefulLoop, model: dict[str, Any], share: float) -> None:
+        self._flow, self._form = flow, (model["width"], model["sparse"], share)
+        self.count = 0
+
+    def assign(self, centres: Floats) -> tuple[Floats, Ints, float]:
+        """Return the sums, counts and inertia of all rows."""
+        parts = self._flow.assign(*self._form, centres.tobytes())
+        sums, counts, inertia = map(sum, zip(*parts, strict=True))
+        self.count = int(counts.sum())
+        return sums, counts, inertia
+
+    def farthest(self, centres: Floats, count: int) -> Farthest:
+        """Return the farthest of all rows."""
+        return merge_farthest(self._flow.farthest(*self._form, centres.tobytes(), count), count)

@@ -10,18 +10,17 @@ import pytest
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
-from tests.algorithms.test_linear_kernels import sparse
+from tests.algorithms.learning.test_linear_kernels import sparse
 from tests.support.seeds import seed
 from vertexsdk import InputError
-from vertexsdk.algorithms._means_kernels import (
+from vertexsdk.algorithms.learning._means_kernels import (
     Farthest,
     assign,
     farthest,
     lloyd,
     merge_farthest,
-    plus_plus,
 )
-from vertexsdk.algorithms._rows import Floats, Ints, Rows
+from vertexsdk.algorithms.learning._rows import Floats, Ints, Rows
 
 
 def clustered(rng: np.random.Generator, n: int, d: int, k: int) -> Floats:
@@ -119,7 +118,6 @@ def test_fewer_different_rows_than_clusters() -> None:
     start = np.array([[0.0, 0.0], [5.0, 6.0], [9.0, 9.0]])
     _, inertia, _ = lloyd(over([X]), start, 0.0, 50, far_over([X]))
     assert inertia == 0.0
-    assert len(plus_plus(X, 1 - np.random.default_rng(seed()).random(40), 4)) == 4
 
 
 def test_a_tolerance_ends_the_rounds() -> None:
@@ -128,30 +126,11 @@ def test_a_tolerance_ends_the_rounds() -> None:
     assert lloyd(over([X]), X[:8], 1.0, 300)[2] < lloyd(over([X]), X[:8], 0.0, 300)[2]
 
 
-def test_plus_plus_draws_by_squared_distances() -> None:
-    """The second of three rows is drawn as its definition says, whatever the first was."""
-    rng = np.random.default_rng(seed())
-    X = np.array([[0.0], [1.0], [3.0]])
-    drawn = np.zeros((3, 3))
-    for _ in range(3000):
-        first, second = (int(x) for x in plus_plus(X, 1 - rng.random(3), 2)[:, 0])
-        drawn[[0, 1, 3].index(first), [0, 1, 3].index(second)] += 1
-    squares = (X - X.T) ** 2
-    wanted = 1000 * squares / squares.sum(axis=1)[:, None]
-    assert ((drawn - wanted) ** 2 <= 25 * (wanted + 1)).all()
-    assert drawn.diagonal().sum() == 0
-    random = 1 - rng.random(200)
-    X = clustered(rng, 200, 4, 5)
-    assert plus_plus(X, random, 5).tobytes() == plus_plus(X, random, 5).tobytes()
-
-
 def test_arguments_that_do_not_fit_are_refused() -> None:
     X = np.ones((4, 2))
     calls: list[tuple[Callable[[], Any], str]] = [
         (lambda: assign(X, np.ones((1, 3))), "have 2 columns and the model 3"),
         (lambda: assign(sparse(X), np.ones((0, 2))), "there are no centres"),
-        (lambda: plus_plus(X, np.ones(4), 5), "k is 5 and there are 4 rows"),
-        (lambda: plus_plus(X, np.zeros(4), 2), r"not in \(0, 1\]"),
         (lambda: lloyd(over([X]), X, -1.0, 3), "use 0 or positive"),
     ]
     for call, words in calls:
