@@ -296,7 +296,7 @@ def loss_and_gradient(
 
     >>> sums = loss_and_gradient(np.array([[2.0], [1.0]]), np.ones(2), np.zeros(2), "hinge", 0.75)
     >>> sums.loss, sums.smoothed, sums.excess, sums.gradient.tolist()
-    (2.0, 2.5, 0.4, [-2.4, -1.6])
+    (2.0, 2.25, 0.2, [-2.7, -1.8])
     """
     number = _checked(rows, y, w, loss, smoothing)
     sums, gradient = np.zeros(3), np.zeros(len(w))
