@@ -211,6 +211,10 @@ class InstancesState(RowsState):
         """Return how many there are."""
         return len(self.rows)
 
+    def classes(self, width: int, sparse: bool) -> NDArray[np.float64]:
+        """Return the different targets, ascending."""
+        return np.unique(self.all(width, sparse).targets)
+
     def all(self, width: int, sparse: bool) -> Sample:
         """Return the instances, in the order of their places."""
 
@@ -279,9 +283,9 @@ class Instances(StateElement):
     """
 
     state = InstancesState
-    reads: Sequence[str] = ("size",)
+    reads: Sequence[str] = ("size", "classes")
     writes = ("add", "discard")
-    without_key: Sequence[str] = ("size",)
+    without_key: Sequence[str] = reads
 
     def __init__(self, key: type) -> None:
         super().__init__(key, target=float, features=bytes)

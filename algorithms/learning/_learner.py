@@ -76,8 +76,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """Return float64[n], what instances store of targets; may add classes to the model."""
         raise NotImplementedError
 
-    def _restart(self, model: dict[str, Any]) -> None:
-        """Have the model be that of no instances."""
+    def _restart(self, flow: StatefulLoop, model: dict[str, Any]) -> None:
+        """Have the model be the first one again, with no trace of instances that are gone."""
         raise NotImplementedError
 
     def _descend(self, flow: StatefulLoop, model: dict[str, Any], share: float) -> None:
@@ -169,7 +169,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             flow = self._open_flow
             forgotten = sum(flow.remove.map(ids)) if len(ids) else 0
             if forgotten:
-                self._restart(model)
+                self._restart(flow, model)
                 self._approximate(_STEADY)
                 self._store()
                 flow.snapshot()

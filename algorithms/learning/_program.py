@@ -24,6 +24,10 @@ class InstancesProgram(Stateful):
         """Return how many instances each partition has."""
         return gather_all(on_all(self.instances).size())
 
+    def classes(self, width: int, sparse: bool) -> list:
+        """Return the different targets of each partition."""
+        return gather_all(on_all(self.instances).classes(width, sparse))
+
     def store(self, model: bytes) -> None:
         """Set the model."""
         self.model.value = model

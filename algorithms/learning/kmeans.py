@@ -137,7 +137,7 @@ class KMeans(ClusterMixin, Learner):  # type: ignore[misc]
     def _targets(self, targets: Any, model: dict[str, Any]) -> NDArray[np.float64]:
         return np.empty(0)
 
-    def _restart(self, model: dict[str, Any]) -> None:
+    def _restart(self, flow: StatefulLoop, model: dict[str, Any]) -> None:
         model["centres"], model["objective"] = model["first_centres"], math.inf
 
     def _descend(self, flow: StatefulLoop, model: dict[str, Any], share: float) -> None:

@@ -99,7 +99,7 @@ class LinearModel(Learner):
         """Return the class of each row of weights; -1 for numbers to predict."""
         return [-1]
 
-    def _restart(self, model: dict[str, Any]) -> None:
+    def _restart(self, flow: StatefulLoop, model: dict[str, Any]) -> None:
         model["weights"] = np.zeros_like(model["weights"])
         model["rate"], model["objective"] = self.rate, math.inf
 
@@ -197,14 +197,26 @@ class LinearModel(Learner):
 class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
     """A linear model of two classes, or of each class against all others.
 
-    Instances store the place of their class in the order of arrival; the weights have a row for
-    each place, or where there are two classes one, for the larger of them.
+    Instances store the code of their class. The weights have a row for each class, or where there
+    are no more than two one, of the larger.
     """
 
     def _classes(self, targets: Any, classes: Any, width: int) -> dict[str, Any]:
         known = np.unique(targets if classes is None else classes)
         known = known.astype(str) if known.dtype == object else known
-        return {"classes": known, "weights": np.zeros((_problems(len(known)), width + 1))}
+        return {
+            "classes": known, "codes": np.arange(len(known)), "declared": classes is not None,
+            "next_code": len(known), "weights": np.zeros((_problems(len(known)), width + 1)),
+        }  # fmt: skip
+
+    def _restart(self, flow: StatefulLoop, model: dict[str, Any]) -> None:
+        super()._restart(flow, model)
+        if not model["declared"]:
+            parts = flow.classes(model["width"], model["sparse"])
+            left = np.isin(model["codes"], np.concatenate(parts).astype(np.int64))
+            model["classes"], model["codes"] = model["classes"][left], model["codes"][left]
+        shape = _problems(len(model["classes"])), model["width"] + 1
+        model["weights"] = np.zeros(shape)
 
     def _targets(self, targets: Any, model: dict[str, Any]) -> NDArray[np.float64]:
         check_classification_targets(targets)
@@ -214,14 +226,20 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         own = np.unique(values)
         new = own[~np.isin(own, classes)]
         if len(new):
+            codes = model["next_code"] + np.arange(len(new))
+            model["next_code"] += len(new)
             model["classes"] = classes = np.concatenate([classes, new])
+            model["codes"] = np.concatenate([model["codes"], codes])
             model["weights"] = _for_classes(model["weights"], classes, len(new))
         order = np.argsort(classes)
-        return order[np.searchsorted(classes[order], values)].astype(np.float64)
+        places = order[np.searchsorted(classes[order], values)]
+        return model["codes"][places].astype(np.float64)
 
     def _labels(self, model: dict[str, Any]) -> list[int]:
-        count = len(model["classes"])
-        return list(range(count)) if count > 2 else [int(np.argmax(_ranks(model["classes"])))]
+        codes, classes = model["codes"].tolist(), model["classes"]
+        if len(codes) > 2:
+            return codes
+        return [codes[int(np.argmax(_ranks(classes)))] if codes else 0]
 
     def _publish(self, model: dict[str, Any]) -> None:
         super()._publish(model)
@@ -250,6 +268,8 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
             X: float64[n, d], as for `fit`.
         """
         scores = self.decision_function(X)
+        if not len(self.classes_):
+            raise InputError(f"this {type(self).__name__} has no instances left: add some")
         if len(self.classes_) > 2:
             places = scores.argmax(axis=1)
         else:

@@ -472,7 +472,7 @@ def gather_all(partial: Partial) -> list[Any]:
 def settled(value: Any) -> Any:
     """Return a value that does not change with the state: rows are copied, iterators are lists."""
     if isinstance(value, tuple):
-        return tuple(map(settled, value))
+        return getattr(value, "_make", tuple)(map(settled, value))
     if isinstance(value, list) or (hasattr(value, "__next__") and hasattr(value, "__iter__")):
         return list(map(settled, value))
     return answered(value)

@@ -151,6 +151,34 @@ def test_classes_that_arrive_later() -> None:
         np.testing.assert_allclose(exact.predict_proba(X).sum(axis=1), 1)
 
 
+def test_classes_that_are_forgotten() -> None:
+    """A class without instances is gone, unless it was declared; all may be gone."""
+    rng = np.random.default_rng(seed())
+    X, y = instances(LogisticSGD, rng, 300, classes=3)
+    with LogisticSGD() as model, LogisticSGD() as never, LogisticSGD() as declared:
+        model.partial_fit(X, y, ids=range(300))
+        declared.partial_fit(X, y, ids=range(300), classes=list("abc"))
+        never.fit(X[y != "b"], y[y != "b"])
+        for one in (model, declared):
+            assert one.forget(np.flatnonzero(y == "b")).forgotten == (y == "b").sum()
+        assert model.classes_.tolist() == ["a", "c"]
+        assert declared.classes_.tolist() == ["a", "b", "c"]
+        np.testing.assert_allclose(
+            model.solve(tol=1e-9).coef_, never.solve(tol=1e-9).coef_, atol=1e-3
+        )
+        model.partial_fit(X[y == "b"], y[y == "b"])
+        assert model.classes_.tolist() == ["a", "b", "c"]
+        np.testing.assert_allclose(
+            model.solve(tol=1e-9).coef_, never.fit(X, y).solve(tol=1e-9).coef_, atol=1e-3
+        )
+        model.forget(range(600))
+        assert model.solve().objective_ == 0
+        with pytest.raises(InputError, match="no instances left"):
+            model.predict(X)
+        model.partial_fit(X, y)
+        assert len(model.solve().predict(X)) == 300
+
+
 def test_frames_tables_and_sparse_matrices() -> None:
     rng = np.random.default_rng(seed())
     X, y = instances(LogisticSGD, rng, 200)
@@ -197,7 +225,7 @@ def test_what_cannot_be_done_is_said() -> None:
         LinearSGD.resume(backend=backend, loop="other")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning", "ignore::UserWarning")
 @pytest.mark.parametrize("cls", MODELS)
 def test_the_checks_of_scikit_learn(cls: type[LinearModel]) -> None:
