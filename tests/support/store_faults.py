@@ -109,12 +109,19 @@ class StoreFaults:
     @contextmanager
     def installed(self) -> Iterator[StoreFaults]:
         """Have every store that is opened now fail as this says."""
-        opened = backends.open_backend
+        opened, hook = backends.open_backend, threading.excepthook
 
         def open_backend(*args: Any, **options: Any) -> Backend:
             return wrapped(opened(*args, **options), self)
 
-        with mock.patch.object(backends, "open_backend", open_backend):
+        def excepthook(args: threading.ExceptHookArgs, /) -> None:
+            if args.exc_type is not DriverKilled:  # else it is a thread of the driver
+                hook(args)
+
+        with (
+            mock.patch.object(backends, "open_backend", open_backend),
+            mock.patch.object(threading, "excepthook", excepthook),
+        ):
             yield self
 
     @contextmanager
