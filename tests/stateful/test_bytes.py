@@ -39,6 +39,7 @@ from vertexsdk.arrays.packed_strings import PackedBytes, pack_bytes, take_string
 from vertexsdk.cli import main
 from vertexsdk.engine.keyed._task import described_table
 from vertexsdk.engine.keyed.calls import Calls, join_values, python_values, take_values
+from vertexsdk.state import version_history
 from vertexsdk.state.stored_columns import accepted
 from vertexsdk.stateful import _columns, stateful_client
 from vertexsdk.stateful._analysis import program_of
@@ -60,7 +61,7 @@ WAYS: dict[str, Callable[[], Any]] = {
     "array": lambda: ROWS.copy(),
     "array of another order": lambda: np.asfortranarray(ROWS),
     "part of an array": lambda: np.column_stack([ROWS, ROWS])[:, :2],
-    "packed": lambda: pack_bytes(AS_BYTES),
+    "packed": lambda: PackedBytes(pack_bytes(AS_BYTES).offsets, ROWS.copy().view("u1").ravel()),
     "pandas": lambda: pd.Series(AS_BYTES),
     "pandas with Arrow": lambda: pd.Series(AS_BYTES, dtype=pd.ArrowDtype(pa.binary())),
     "array of objects": lambda: np.array(AS_BYTES, object),
@@ -85,12 +86,17 @@ def test_map_takes_rows_as_their_bytes(way: str, monkeypatch: pytest.MonkeyPatch
     partitions = random.Random(seed()).choice([1, 2, 7])
     monkeypatch.setattr(_columns, "_FIRST", 2)
     monkeypatch.setattr(_columns, "_BYTES", 24)
+    monkeypatch.setattr(version_history, "_BATCHES", 10)
     url = f"memory://rows-{way.replace(' ', '-')}"
     with StatefulLoop(Rows, backend=url, partitions=partitions, replace=True) as flow:
         given = WAYS[way]()
         assert flow.put.map(range(5), given) == AS_BYTES
         if isinstance(given, np.ndarray) and given.ndim == 2:
             given[:] = 7  # the log has what was given
+        if isinstance(given, PackedBytes):
+            given.data[:] = 7
+        for _ in range(10):  # until the blocks of the log are written again, as one
+            flow.put(9, b"")
         flow._end(ValueError("the driver ended"))
     with StatefulLoop.resume(Rows, backend=url) as flow:
         assert flow.total.map(range(5)) == ROWS.sum(axis=1).tolist()

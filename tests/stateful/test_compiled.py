@@ -97,10 +97,10 @@ def test_random_classes(number: int, tmp_path: Path, kernels: set[int]) -> None:
     assert kernels or not any(texts)
 
 
-@pytest.mark.parametrize("cls", CALLS)
+@pytest.mark.parametrize("cls", [cls for cls in CALLS if cls.__name__ != "Blobs"])
 def test_histories_run_compiled(cls: type[Stateful], kernels: set[int]) -> None:
     run_history(cls, f"memory://compiled-{cls.__name__}", random.Random(seed()))
-    assert kernels or cls.__name__ in ("Names", "Blobs")
+    assert kernels or cls.__name__ == "Names"
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 7])

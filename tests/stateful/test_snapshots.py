@@ -74,9 +74,10 @@ def test_calls_go_on_while_a_snapshot_is_stored(
             history.step()
         history.check()
         assert flow._snapshots.last.number == number
-        gate.open.set()
-        collect(flow)
-        progress = flow.progress()
+        with flow._lock:  # so that no other one begins before this one is counted
+            gate.open.set()
+            collect(flow)
+            progress = flow.progress()
         assert (progress["snapshots"], progress["version"] > version) == (number + 1, True)
         history.step()
         if chance.random() < 0.5:
