@@ -169,7 +169,7 @@ class InstancesState(RowsState):
     def __init__(self, spec: TableSpec, journal: Journal) -> None:
         super().__init__(spec, journal)
         self._columns = _Columns()
-        self._version = {0: 0}  # another number after each change, and the old one if it is undone
+        self._version = 0  # another number after each change
         self._chosen: dict[tuple[Any, ...], Any] = {}  # what was computed of a version
 
     def add(self, key: Any, target: float, features: bytes) -> None:
@@ -188,8 +188,10 @@ class InstancesState(RowsState):
         if len(self._columns) > 2 * len(self.rows) + _SPARE and not self.journal.mark():
             self._compact()  # no change can be taken back that has a place
         super().note(rows, key, row)
-        self.journal.note(self._version, 0)
-        self._version[0] = next(_states)
+
+    def touch(self, row: Any) -> None:
+        """See `RowsState`."""
+        self._version = next(_states)
 
     def _compact(self) -> None:
         """Drop the features that no id has any more."""
@@ -250,7 +252,7 @@ class InstancesState(RowsState):
 
     def _once(self, what: tuple[Any, ...], compute: Any) -> Any:
         """Compute something of the instances, once until they change."""
-        version = self._version[0]
+        version = self._version
         if self._chosen.get(what, (None,))[0] != version:
             self._chosen = {k: v for k, v in self._chosen.items() if v[0] == version}
             self._chosen[what] = version, compute()
@@ -264,13 +266,13 @@ class InstancesState(RowsState):
         """See `RowsState`; a key has one instance."""
         self.rows[key] = self._columns.append(key, *stored)
         self.changed.add(key)
-        self._version[0] = next(_states)
+        self.touch(key)
 
     def fork(self, journal: Journal) -> InstancesState:
         """See `RowsState`."""
         other = super().fork(journal)
         assert isinstance(other, InstancesState)
-        other._columns, other._version = self._columns.fork(), dict(self._version)
+        other._columns = self._columns.fork()
         other._chosen = dict(self._chosen)
         return other
 

@@ -124,7 +124,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             X: float64[n, d], as for `fit`.
             y: [n], the classes, or the numbers to predict.
             ids: [n], int or str, to withdraw instances by, or to replace them: an instance with the
-                id of an earlier one takes its place. By default 0, 1, 2, ... in the order of arrival.
+                id of an earlier one takes its place. By default 0, 1, 2, ... as they arrive.
             classes: all that there will be; others are added as they arrive.
 
         Returns:

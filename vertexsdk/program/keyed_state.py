@@ -26,12 +26,21 @@ class Journal:
 
     def __init__(self) -> None:
         self.running = False
-        self._changes: list[tuple[dict[Any, Any], Any, Any]] = []
+        self._changes: list[tuple[dict[Any, Any], Any, Any, RowsState | None, Any]] = []
 
-    def note(self, rows: dict[Any, Any], key: Any) -> None:
-        """Remember the value of a key before it is changed."""
+    def note(
+        self, rows: dict[Any, Any], key: Any, state: RowsState | None = None, row: Any = None
+    ) -> None:
+        """Remember the value of a key before it is changed.
+
+        Args:
+            rows: the dict that has it.
+            key: in that dict.
+            state: the state element that is told when the change is taken back.
+            row: the key of the row there.
+        """
         if self.running:
-            self._changes.append((rows, key, rows.get(key, ABSENT)))
+            self._changes.append((rows, key, rows.get(key, ABSENT), state, row))
 
     def mark(self) -> int:
         """Return the place to which `undo` goes back."""
@@ -39,10 +48,12 @@ class Journal:
 
     def undo(self, mark: int) -> None:
         """Put back what was changed since a mark."""
-        for rows, key, value in reversed(self._changes[mark:]):
+        for rows, key, value, state, row in reversed(self._changes[mark:]):
             rows.pop(key, None)
             if value is not ABSENT:
                 rows[key] = value
+            if state is not None:
+                state.touch(row)
         del self._changes[mark:]
 
     def clear(self) -> None:
@@ -203,8 +214,18 @@ class RowsState:
             key: in that dict.
             row: the key of the row.
         """
-        self.journal.note(rows, key)
+        self.journal.note(rows, key, self, row)
         self.changed.add(row)
+        self.touch(row)
+
+    def touch(self, row: Any) -> None:
+        """Be told that a row is about to change, or that a change was taken back.
+
+        What is computed of rows and kept has to be computed anew. By default nothing is kept.
+
+        Args:
+            row: its key.
+        """
 
     def to_fields(self, row: Any) -> Any:
         """Return a row as it is stored: the value of its field, or a tuple of those of several."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from vertexsdk.errors import InputError, ProgramError, excerpt
-from vertexsdk.program.keyed import ABSENT, CONVERTERS, MapAccess, to_float
+from vertexsdk.program.keyed import ABSENT, CONVERTERS, MapAccess, TableSpec, to_float
 from vertexsdk.program.keyed_state import (
     Journal,
     RowsState,
@@ -15,6 +15,7 @@ from vertexsdk.program.keyed_state import (
     StateElement,
     kind_of_type,
 )
+from vertexsdk.stateful._cell_columns import CellColumns
 
 
 def choose_element(of: str, elements: Collection[str], element: str | None) -> str:
@@ -256,6 +257,15 @@ class MatrixState(RowsState):
         SparseVector({7: 10.0})
     """
 
+    def __init__(self, spec: TableSpec, journal: Journal) -> None:
+        super().__init__(spec, journal)
+        self._columns: CellColumns | None = None  # from the first product on
+
+    def touch(self, row: Any) -> None:
+        """See `RowsState`."""
+        if self._columns is not None:
+            self._columns.stale.add(row)
+
     def _place(self, at: Any) -> tuple[Any, Any]:
         if not isinstance(at, tuple) or len(at) != 2:
             name = self.spec.name
@@ -318,12 +328,9 @@ class MatrixState(RowsState):
         if self.element.by_column:
             parts = (self._along(key) * value for key, value in vector)
             return sum(parts, SparseVector())
-        product: dict[Any, float] = {}
-        for key, cells in self.rows.items():
-            terms = [cells[column] * value for column, value in vector if column in cells]
-            if terms:
-                product[key] = sum(terms)
-        return SparseVector(product)
+        if self._columns is None:
+            self._columns = CellColumns(self.rows)
+        return SparseVector(self._columns.multiply(self.rows, vector.items()))
 
     def items(self) -> list[tuple[Any, SparseVector]]:
         """Return all rows; of a matrix that is divided by column, all columns."""
@@ -333,6 +340,8 @@ class MatrixState(RowsState):
         """See `RowsState`; cells are changed where they are."""
         other = super().fork(journal)
         other.rows = {key: dict(cells) for key, cells in self.rows.items()}
+        assert isinstance(other, MatrixState)
+        other._columns = None
         return other
 
     def to_fields(self, row: Any) -> str:
