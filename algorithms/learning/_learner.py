@@ -268,7 +268,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     @property
     def _open_flow(self) -> StatefulLoop:
-        assert self._flow is not None
+        if self._flow is None:
+            raise AttributeError("this learner has no loop")  # not there, for hasattr()
         return self._flow
 
     @contextmanager
@@ -296,9 +297,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             return validate_data(self, X, **options), None
         return validate_data(self, X, y, **options)  # type: ignore[no-any-return]
 
-    def _begin(
-        self, X: Any, y: Any, classes: Any, kind: str, *, replace: bool = False
-    ) -> None:
+    def _begin(self, X: Any, y: Any, classes: Any, kind: str, *, replace: bool = False) -> None:
         """Begin a loop without instances."""
         self.close()
         model = {

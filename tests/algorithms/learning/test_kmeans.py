@@ -1,4 +1,4 @@
-"""k-means whose instances arrive and are withdrawn: the inertia is scikit-learn's of what is left."""
+"""k-means whose instances arrive and are withdrawn has the inertia of what is left."""
 
 from __future__ import annotations
 
