@@ -136,11 +136,11 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             StateError, RunError: instances may have been added or not; call it again with the same
                 ids.
         """
-        first = self._model is None
-        X, y = self._checked(X, y, reset=first)
+        known = self._model
+        X, y = self._checked(X, y, reset=known is None)
         if ids is not None:
-            ids = _checked_ids(ids, X.shape[0], None if first else self._model["ids"])
-        if first:
+            ids = _checked_ids(ids, X.shape[0], None if known is None else known["ids"])
+        if known is None:
             self._begin(X, y, classes, "int" if ids is None else _kind(ids))
         with self._guard():
             self._take_in(X, y, ids)
@@ -194,7 +194,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             answer = dict(model)
         with branch:
             self._best(branch, answer, self.tol if tol is None else tol)
-        solved = clone(self)
+        solved: Self = clone(self)
         solved._lock, solved._model = threading.RLock(), answer
         solved._publish(answer)
         with self._guard() as model:
@@ -210,7 +210,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             name: under which the store keeps it; by default it is deleted when it is closed.
         """
         with self._guard() as model:
-            other = clone(self)
+            other: Self = clone(self)
             other._hold(self._open_flow.fork(name), dict(model))
         return other
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from vertexsdk import Partitioned, gather_all, on_all
@@ -23,8 +25,8 @@ class MeansState(InstancesState):
     ) -> tuple[Floats, Ints, float]:
         """Return the sums, counts and inertia of `assign`."""
         sample = self._chosen_rows(width, sparse, share)
-        _, *sums = assign(sample.rows, np.frombuffer(centres).reshape(-1, width))
-        return tuple(sums)
+        own = assign(sample.rows, np.frombuffer(centres).reshape(-1, width))
+        return own.sums, own.counts, own.inertia
 
     def farthest(
         self, width: int, sparse: bool, share: float, centres: bytes, count: int
@@ -33,7 +35,7 @@ class MeansState(InstancesState):
         sample = self._chosen_rows(width, sparse, share)
         return farthest(sample.rows, np.frombuffer(centres).reshape(-1, width), count)
 
-    def moments(self, width: int, sparse: bool) -> tuple[int, Floats, Floats]:
+    def moments(self, width: int, sparse: bool) -> tuple[int, Any, Any]:
         """Return how many instances there are, and the sums of features and of their squares."""
         rows = self.all(width, sparse).rows
         if not isinstance(rows, SparseRows):
@@ -68,19 +70,21 @@ class MeansProgram(InstancesProgram):
 
     instances = Partitioned(MeansInstances(int), key="id")
 
-    def assign(self, width: int, sparse: bool, share: float, centres: bytes) -> list:
+    def assign(self, width: int, sparse: bool, share: float, centres: bytes) -> list[Any]:
         """Return the sums of each partition."""
         return gather_all(on_all(self.instances).assign(width, sparse, share, centres))
 
-    def farthest(self, width: int, sparse: bool, share: float, centres: bytes, count: int) -> list:
+    def farthest(
+        self, width: int, sparse: bool, share: float, centres: bytes, count: int
+    ) -> list[Any]:
         """Return the instances of each partition that are farthest from the centres."""
         return gather_all(on_all(self.instances).farthest(width, sparse, share, centres, count))
 
-    def moments(self, width: int, sparse: bool) -> list:
+    def moments(self, width: int, sparse: bool) -> list[Any]:
         """Return the sums of each partition's instances, and of their squares."""
         return gather_all(on_all(self.instances).moments(width, sparse))
 
-    def points(self, width: int, sparse: bool, share: float) -> list:
+    def points(self, width: int, sparse: bool, share: float) -> list[Any]:
         """Return the samples of all partitions."""
         return gather_all(on_all(self.instances).points(width, sparse, share))
 

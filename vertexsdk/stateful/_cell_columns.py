@@ -82,9 +82,8 @@ class CellColumns:
                 self._rows.pop(key, None)
                 continue
             cells, count = rows[key], len(rows[key])
-            numbers |= zip(
-                cells.keys() - numbers.keys(), itertools.count(len(numbers)), strict=False
-            )
+            new = cells.keys() - numbers.keys()
+            numbers |= zip(new, range(len(numbers), len(numbers) + len(new)), strict=True)
             columns = np.fromiter(map(numbers.__getitem__, cells), np.int64, count)
             values = np.fromiter(cells.values(), np.float64, count)
             keys = list(cells)
