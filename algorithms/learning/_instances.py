@@ -187,10 +187,6 @@ class InstancesState(RowsState):
             self.remove(key)
         return there
 
-    def note(self, rows: dict[Any, Any], key: Any, row: Any) -> None:
-        """Give the state another version, besides what `RowsState` does."""
-        super().note(rows, key, row)
-
     def touch(self, row: Any) -> None:
         """See `RowsState`."""
         self._version = next(_states)
