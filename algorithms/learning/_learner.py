@@ -84,8 +84,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """Set the size of the model, and what else all instances of the loop decide."""
         model["size"] = sum(flow.size())
 
-    def _restart(self, model: dict[str, Any]) -> None:
-        """Have the model be that of no instances."""
+    def _restart(self, flow: StatefulLoop, model: dict[str, Any]) -> None:
+        """Have the model be the first one again, with no trace of instances that are gone."""
         raise NotImplementedError
 
     def _descend(self, flow: StatefulLoop, model: dict[str, Any], share: float) -> None:
@@ -178,7 +178,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             forgotten = sum(flow.remove.map(ids)) if len(ids) else 0
             if forgotten:
                 model["version"] += 1
-                self._restart(model)
+                self._restart(flow, model)
                 self._approximate(_STEADY)
                 self._store()
                 flow.snapshot()
