@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
@@ -44,6 +45,20 @@ def test_answers_on_processors_are_those_of_a_plain_object(
     with history.flow:
         history.check()
         history.step()
+
+
+def test_kernels_run_on_processors(spark: SparkSession, tmp_path: Any) -> None:
+    """With "require" a task element that its processor did not compile raises."""
+    keys = np.random.default_rng(seed()).integers(-(1 << 62), 1 << 62, 20_000)
+    values = np.arange(len(keys)) / 7
+    expected = dict(zip(keys.tolist(), values.tolist(), strict=True))
+    options: dict[str, Any] = {"spark": spark, "compiled": "require"}
+    with StatefulLoop(
+        KeyValue, backend=f"lmdb://{tmp_path}/store", partitions=2, **options
+    ) as flow:
+        flow.put.map(keys, values)
+        flow.rescale(1)
+        assert flow.get.map(keys) == [expected[key] for key in keys.tolist()]
 
 
 def test_a_data_frame_of_spark_is_mapped(spark: SparkSession) -> None:

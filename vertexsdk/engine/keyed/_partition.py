@@ -31,7 +31,7 @@ from vertexsdk.engine.keyed._capture import PartitionSnapshot
 from vertexsdk.engine.keyed._entries import Arguments, Entries, Growing
 from vertexsdk.engine.keyed._rows import CurrentRow, RowOfWrongKey, current_row
 from vertexsdk.engine.keyed._table import KeyedTable, StoredTable
-from vertexsdk.engine.keyed.answers import AnswerColumn, Failure, failure, is_interrupt
+from vertexsdk.engine.keyed.answers import AnswerColumn, Failure, different, failure, is_interrupt
 from vertexsdk.engine.keyed.calls import (
     Calls,
     Values,
@@ -197,7 +197,7 @@ class KeyedPartition:
         Returns:
             The numbers of the calls, None for all of them, their answers, and failures.
         """
-        begin = [self._begun(m, calls, owners) for m in _different(calls.methods)]
+        begin = [self._begun(m, calls, owners) for m in different(calls.methods)]
         serial = np.array([bool(method.serial) for method in self._methods], np.bool_)
         ends = np.flatnonzero(serial[calls.methods])  # calls that run by themselves
         numbers, answers = list[NDArray[np.int64]](), list[Sequence[Any]]()
@@ -248,7 +248,7 @@ class KeyedPartition:
             What it led to, an `_Attempt`.
         """
         attempt = _Attempt(high)
-        methods = [self._methods[m] for m in _different(calls.methods[low:high])]
+        methods = [self._methods[m] for m in different(calls.methods[low:high])]
         present = [e for method in methods for e in method.elements]
         spoils = any(not e.alone for e in present)
         for entries in begin:
@@ -374,7 +374,7 @@ class KeyedPartition:
     def _kernel_of(self, entries: Entries) -> ElementKernel | None:
         """Return the kernel that runs task elements; None where Python does."""
         kernel = self._kernels.get(int(entries.elements[0]))
-        if kernel is None or not kernel.elements.issuperset(_different(entries.elements)):
+        if kernel is None or not kernel.elements.issuperset(different(entries.elements)):
             return None
         require = self.program.compiled == "require"
         kernel.calls += len(entries.numbers)
@@ -483,7 +483,7 @@ class KeyedPartition:
 
     def _finish(self, attempt: _Attempt, entries: Entries, results: Sequence[Any]) -> None:
         """Keep answers, and have rows go on."""
-        present = [self._elements[e] for e in _different(entries.elements)]
+        present = [self._elements[e] for e in different(entries.elements)]
         if all(e.last for e in present) and (entries.homes <= _NOWHERE).all():
             return
         if all(e.last and not e.item and e.send != "all" for e in present):
@@ -787,9 +787,3 @@ def _cannot_send(error: Exception) -> InputError:
         f"a variable cannot be sent to another processor ({error}): use numbers, strings, lists or "
         "dicts of them"
     )
-
-
-def _different(places: NDArray[Any]) -> list[int]:
-    """Return the methods that calls have, or the task elements that rows have."""
-    found: list[int] = np.flatnonzero(np.bincount(places)).tolist()
-    return found

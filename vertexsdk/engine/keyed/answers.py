@@ -70,7 +70,7 @@ class AnswerColumn(Sequence[Any]):
 
     def values(self) -> list[Any]:
         """Return the answers as Python values."""
-        present = np.flatnonzero(np.bincount(self.kinds, minlength=len(_KINDS))).tolist()
+        present = different(self.kinds)
         answers: NDArray[Any] = np.empty(len(self.kinds), object)  # all None
         for kind in present:
             name, of = _KINDS[kind]
@@ -90,6 +90,18 @@ class AnswerColumn(Sequence[Any]):
         """Set the answers at places to those of a part."""
         for column, own in zip(self.arrays(), part.arrays(), strict=True):
             column[places] = own
+
+
+def different(numbers: NDArray[Any]) -> list[int]:
+    """Return the different ones of small numbers, ascending.
+
+    >>> different(np.array([2, 0, 2], np.uint8))
+    [0, 2]
+    """
+    if len(numbers) and (numbers == numbers[0]).all():  # as they are most often
+        return [int(numbers[0])]
+    own: list[int] = np.flatnonzero(np.bincount(numbers)).tolist()
+    return own
 
 
 @dataclass(frozen=True)
