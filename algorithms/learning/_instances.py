@@ -174,25 +174,28 @@ class InstancesState(RowsState):
 
     def add(self, key: Any, target: float, features: bytes) -> None:
         """Set the instance of an id."""
-        self.put(key, self._columns.append(self.spec.convert_key(key), target, features))
+        key = self.spec.convert_key(key)
+        self._compact_if_due()
+        self.put(key, self._columns.append(key, target, features))
 
     def discard(self, key: Any) -> bool:
         """Remove the instance of an id; return whether there was one."""
         there = self.row_of(key) is not None
         if there:
+            self._compact_if_due()
             self.remove(key)
         return there
 
     def note(self, rows: dict[Any, Any], key: Any, row: Any) -> None:
-        """See `RowsState`."""
-        if len(self._columns) > 2 * len(self.rows) + _SPARE and not self.journal.mark():
-            self._compact()  # no change can be taken back that has a place
+        """Give the state another version, besides what `RowsState` does."""
         super().note(rows, key, row)
         self.journal.note(self._version, 0)
         self._version[0] = next(_states)
 
-    def _compact(self) -> None:
-        """Drop the features that no id has any more."""
+    def _compact_if_due(self) -> None:
+        """Drop the features that no id has any more, before a change that has a place."""
+        if len(self._columns) <= 2 * len(self.rows) + _SPARE or self.journal.mark():
+            return  # a change that can be taken back has a place
         columns = _Columns()
         self.rows = {
             key: columns.append(key, *self._columns[place]) for key, place in self.rows.items()

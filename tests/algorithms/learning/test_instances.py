@@ -84,6 +84,26 @@ def test_drawn_changes(kind: type, sparse: bool) -> None:
     assert len(state._columns) < 5000  # of some 4,000 instances that were added most are dropped
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("kind", [int, str])
+def test_instances_that_take_the_place_of_others(kind: type, sparse: bool) -> None:
+    """Whichever change finds that features are to be dropped, the newest ones stay."""
+    state, width = state_of(kind), 2
+    plain: dict[object, tuple[float, tuple[float, ...]]] = {}
+    for k in range(4000):
+        key, row = kind(k % 10), np.array([1.0 + k, -1.0 - k])
+        if k % 7 == 3:
+            assert state.discard(key) == (plain.pop(key, None) is not None)
+        else:
+            state.add(key, float(k), features_of(row, sparse=sparse))
+            plain[key] = float(k), tuple(row.tolist())
+        state.journal.clear()
+        if k % 500 == 499:
+            assert matrix_of(state, width, sparse=sparse) == dict(plain.values())
+    assert matrix_of(state, width, sparse=sparse) == dict(plain.values())
+    assert len(state._columns) < 1100
+
+
 @pytest.mark.parametrize("kind", [int, str])
 def test_the_sample_is_uniform_whatever_the_order_and_the_withdrawals(kind: type) -> None:
     keys = [kind(k) for k in range(20_000)]
