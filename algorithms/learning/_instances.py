@@ -228,9 +228,7 @@ class InstancesState(RowsState):
         chosen: Sample = self._once(("all",), choose)
         return chosen
 
-    def sample(
-        self, width: int, sparse: bool, share: float
-    ) -> tuple[Sample, NDArray[np.float64]]:
+    def sample(self, width: int, sparse: bool, share: float) -> tuple[Sample, NDArray[np.float64]]:
         """Return a sample of the instances, in an order by chance that only their ids decide.
 
         Args:

@@ -124,7 +124,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             X: float64[n, d], as for `fit`.
             y: [n], the classes, or the numbers to predict.
             ids: [n], int or str, to withdraw instances by, or to replace them: an instance with the
-                id of an earlier one takes its place. By default 0, 1, 2, ... in the order of arrival.
+                id of an earlier one takes its place. By default they are numbered in the order of
+                arrival: 0, 1, 2, ...
             classes: all that there will be; others are added as they arrive.
 
         Returns:
@@ -296,9 +297,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             return validate_data(self, X, **options), None
         return validate_data(self, X, y, **options)  # type: ignore[no-any-return]
 
-    def _begin(
-        self, X: Any, y: Any, classes: Any, kind: str, *, replace: bool = False
-    ) -> None:
+    def _begin(self, X: Any, y: Any, classes: Any, kind: str, *, replace: bool = False) -> None:
         """Begin a loop without instances."""
         self.close()
         model = {

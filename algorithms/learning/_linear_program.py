@@ -119,9 +119,7 @@ class LinearProgram(InstancesProgram):
     ) -> list:  # fmt: skip
         """Return the losses and gradients of each partition."""
         return gather_all(
-            on_all(self.instances).gradient(
-                width, sparse, share, label, weights, loss, smoothing
-            )
+            on_all(self.instances).gradient(width, sparse, share, label, weights, loss, smoothing)
         )
 
     def hessian(

@@ -74,9 +74,7 @@ class MeansProgram(InstancesProgram):
 
     def farthest(self, width: int, sparse: bool, share: float, centres: bytes, count: int) -> list:
         """Return the instances of each partition that are farthest from the centres."""
-        return gather_all(
-            on_all(self.instances).farthest(width, sparse, share, centres, count)
-        )
+        return gather_all(on_all(self.instances).farthest(width, sparse, share, centres, count))
 
     def moments(self, width: int, sparse: bool) -> list:
         """Return the sums of each partition's instances, and of their squares."""

@@ -53,4 +53,3 @@ def check(rows: Rows, *vectors: NDArray[Any], columns: int) -> None:
     for vector in vectors:
         if vector.shape != (n,):
             raise InputError(f"{n} rows need {n} labels, not {vector.shape}")
-

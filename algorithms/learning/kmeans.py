@@ -145,9 +145,7 @@ class KMeans(ClusterMixin, Learner):  # type: ignore[misc]
             self._choose_centres(flow, model)
         if len(model["centres"]):
             rounds = _Rounds(flow, model, share)
-            centres, inertia, _ = lloyd(
-                rounds.assign, model["centres"], 0.0, 1, rounds.farthest
-            )
+            centres, inertia, _ = lloyd(rounds.assign, model["centres"], 0.0, 1, rounds.farthest)
             model["centres"] = centres
             model["objective"] = inertia / max(rounds.count, 1)
 

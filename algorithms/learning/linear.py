@@ -21,7 +21,7 @@ from vertexsdk.algorithms.learning._linear_solver import minimise
 from sklearn.base import ClassifierMixin, RegressorMixin  # isort: skip
 from sklearn.exceptions import ConvergenceWarning  # isort: skip
 from sklearn.utils.multiclass import check_classification_targets  # isort: skip
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data  # isort: skip
+from sklearn.utils.validation import check_is_fitted, validate_data  # isort: skip
 
 
 class LinearModel(Learner):

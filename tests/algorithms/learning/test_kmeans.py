@@ -1,4 +1,4 @@
-"""k-means whose instances arrive and are withdrawn: the inertia is scikit-learn's of what is left."""
+"""k-means of instances that arrive and are withdrawn: the inertia is scikit-learn's of the rest."""
 
 from __future__ import annotations
 

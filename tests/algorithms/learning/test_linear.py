@@ -83,9 +83,7 @@ def test_drawn_histories(
             model.snapshot()
         if draw < 0.4:
             model.close()
-            model = cls.resume(
-                backend=backend, partitions=chance.choice([1, 2, 7]), tol=1e-6
-            )
+            model = cls.resume(backend=backend, partitions=chance.choice([1, 2, 7]), tol=1e-6)
         elif draw < 0.5:
             with model.fork() as what_if:
                 what_if.partial_fit(X, y, ids=[ids(1000 + k) for k in range(len(y))])
@@ -94,7 +92,7 @@ def test_drawn_histories(
             X, y = map(np.array, zip(*left.values(), strict=True))
             expected = best(cls, alpha, X, y)
             assert model.solve().objective_ == pytest.approx(expected, rel=1e-4)
-            assert model.objective_ < 2 * expected + 0.1  # nobody came between: it goes on from there
+            assert model.objective_ < 2 * expected + 0.1  # it goes on from the best one
     model.close()
 
 
