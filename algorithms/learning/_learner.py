@@ -301,7 +301,6 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def _checked(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
         options = {
             "reset": reset, "accept_sparse": "csr", "dtype": np.float64, "order": "C",
-            "accept_large_sparse": False,
         }  # fmt: skip
         X = as_matrix(X)
         if not self._needs_targets:

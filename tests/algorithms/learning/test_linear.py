@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from tests.support.seeds import draws, seed
 from vertexsdk import InputError, StateInputError
-from vertexsdk.algorithms.learning import LinearModel, LinearSGD, LinearSVM, LogisticSGD
+from vertexsdk.algorithms.learning import KMeans, LinearModel, LinearSGD, LinearSVM, LogisticSGD
 
 MODELS: list[type[LinearModel]] = [LinearSVM, LogisticSGD, LinearSGD]
 
@@ -189,6 +189,25 @@ def test_frames_tables_and_sparse_matrices() -> None:
         np.testing.assert_array_equal(model.predict(one), models[0].predict(X))
         model.close()
     assert models[1].feature_names_in_.tolist() == names
+
+
+def test_sparse_matrices_as_they_come() -> None:
+    """Cells that are there twice, or not in order, and indices of 64 bits; X is not changed."""
+    values, columns = np.arange(1.0, 7.0), np.array([2, 0, 0, 1, 2, 0])
+    parts = values, columns, np.array([0, 3, 4, 6])
+    plain = sparse.csr_array(parts, shape=(3, 3)).toarray()
+    for kind in (np.int32, np.int64):
+        X = sparse.csr_array((3, 3))
+        X.data, X.indices, X.indptr = (part.astype(kind) for part in parts)
+        X.data = X.data.astype(np.float64)
+        with KMeans(2, init=plain[:2]) as means, KMeans(2, init=plain[:2]) as dense:
+            assert means.fit(X).inertia_ == pytest.approx(dense.fit(plain).inertia_)
+            assert means.labels_.tolist() == dense.labels_.tolist()
+        with LinearSGD(alpha=1.0) as model, LinearSGD(alpha=1.0) as expected:
+            model.fit(X, [1, 2, 4])
+            np.testing.assert_allclose(model.coef_, expected.fit(plain, [1, 2, 4]).coef_)
+        for part, own in zip(parts, (X.data, X.indices, X.indptr), strict=True):
+            assert own.tolist() == part.tolist()
 
 
 def test_what_cannot_be_done_is_said() -> None:
