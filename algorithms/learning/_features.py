@@ -46,6 +46,7 @@ def rows_of(features: Any) -> Rows:
     """Return features as kernels take them."""
     if not sparse.issparse(features):
         return np.ascontiguousarray(features, np.float64)
+    features = _without_duplicates(features)
     indptr, indices = features.indptr.astype(np.int64), features.indices.astype(np.int32)
     return SparseRows(indptr, indices, features.data, features.shape[1])
 
@@ -59,6 +60,13 @@ def as_form(features: Any, *, sparse_form: bool) -> Any:
     """
     if not sparse_form:
         return features.toarray() if sparse.issparse(features) else features
+    return _without_duplicates(features)
+
+
+def _without_duplicates(features: Any) -> Any:
+    """Return a CSR matrix in which no row has the same column twice; the user's is not changed."""
     matrix = sparse.csr_array(features)
-    matrix.sum_duplicates()
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
     return matrix

@@ -132,7 +132,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             X: float64[n, d], as for `fit`.
             y: [n], the classes, or the numbers to predict.
             ids: [n], int or str, to withdraw instances by, or to replace them: an instance with the
-                id of an earlier one takes its place. By default 0, 1, 2, ... as they arrive.
+                id of an earlier one takes its place. By default they are numbered in the order of
+                arrival: 0, 1, 2, ...
             classes: all that there will be; others are added as they arrive.
 
         Returns:
@@ -174,14 +175,19 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """
         with self._guard() as model:
             ids = _checked_ids(ids, None, model["ids"])
-            flow = self._open_flow
+            flow, traces = self._open_flow, model["traces"]
+            if len(ids) and not traces:
+                model["traces"] = True  # if this call ends early, it is known to the next one
+                self._save()
             forgotten = sum(flow.remove.map(ids)) if len(ids) else 0
-            if forgotten:
+            if forgotten or traces:
                 model["version"] += 1
                 self._restart(flow, model)
                 self._approximate(_STEADY)
+                model["traces"] = False
                 self._store()
                 flow.snapshot()
+            model["traces"] = False
             return Receipt(forgotten, flow.progress()["version"])
 
     def solve(self, *, tol: float | None = None) -> Self:
@@ -259,7 +265,13 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             "spark": params.get("spark"),
         })  # fmt: skip
         try:
-            model = _loaded(flow.load())
+            stored = flow.load()
+            if not stored:
+                raise InputError(
+                    f"loop {learner._name!r} has no instances yet: begin with "
+                    f"{cls.__name__}(backend=...).partial_fit(...)"
+                )
+            model = _loaded(stored)
             if model.get("learner") != cls.__name__:
                 raise InputError(f"loop {learner._name!r} is not of a {cls.__name__}: give loop=")
             learner.set_params(**{**model["params"], **params})
@@ -299,7 +311,6 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def _checked(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
         options = {
             "reset": reset, "accept_sparse": "csr", "dtype": np.float64, "order": "C",
-            "accept_large_sparse": False,
         }  # fmt: skip
         X = as_matrix(X)
         if not self._needs_targets:
@@ -312,7 +323,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         model = {
             "learner": type(self).__name__, "ids": kind, "next": 0, "version": 0,
             "size": 0, "width": X.shape[1], "sparse": bool(sparse.issparse(X)), "n_iter": 0,
-            "objective": math.inf, **self._first_model(X, y, classes),
+            "objective": math.inf, "traces": False, **self._first_model(X, y, classes),
         }  # fmt: skip
         if y is not None:
             self._targets(y, model)  # before there is a loop, as they may be refused
@@ -321,7 +332,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             backend=self.backend or f"memory://{self._name}-{uuid.uuid4().hex}", replace=replace,
         )  # fmt: skip
         self._hold(flow, model)
-        self._store()
+        self._save()
 
     def _hold(self, flow: StatefulLoop, model: dict[str, Any]) -> None:
         """Have a loop and its model."""
@@ -335,19 +346,21 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """Add instances."""
         model = self._model
         assert model is not None
+        known, following = dict(model), model["next"]
         if ids is None:
             if model["ids"] != "int":
                 raise InputError("give ids: those of the earlier instances are str")
-            ids = np.arange(model["next"], model["next"] + X.shape[0])
-        known = dict(model)
+            following += X.shape[0]
+            ids = np.arange(model["next"], following)  # the same again if this call fails
+        elif model["ids"] == "int":
+            model["next"] = following = max(following, int(ids.max()) + 1)
         features = self._features(X, model)
         targets = np.zeros(X.shape[0]) if y is None else self._targets(y, model)
         if any(model[name] is not value for name, value in known.items()):
-            self._store()  # what instances have the places of is there before they are
-        if model["ids"] == "int" and len(ids):
-            model["next"] = max(model["next"], int(ids.max()) + 1)
+            self._save()  # before instances that need it
         model["version"] += 1
         self._open_flow.add.map(ids, targets, packed(features))
+        model["next"] = following
 
     def _approximate(self, passes: int) -> None:
         """Run passes over a sample, until they have no effect."""
@@ -364,12 +377,17 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     def _store(self) -> None:
         """Have the model in the store, and in the attributes."""
+        self._save()
+        assert self._model is not None
+        self._publish(self._model)
+
+    def _save(self) -> None:
+        """Have the model in the store."""
         model = self._model
         assert model is not None
         given = {"backend", "loop", "partitions", "spark"}
         model["params"] = {k: v for k, v in self.get_params().items() if k not in given}
         self._open_flow.store(_dumped(model))
-        self._publish(model)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

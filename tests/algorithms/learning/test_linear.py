@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from tests.support.seeds import draws, seed
 from vertexsdk import InputError, StateInputError
-from vertexsdk.algorithms.learning import LinearModel, LinearSGD, LinearSVM, LogisticSGD
+from vertexsdk.algorithms.learning import KMeans, LinearModel, LinearSGD, LinearSVM, LogisticSGD
 
 MODELS: list[type[LinearModel]] = [LinearSVM, LogisticSGD, LinearSGD]
 
@@ -191,6 +191,25 @@ def test_frames_tables_and_sparse_matrices() -> None:
     assert models[1].feature_names_in_.tolist() == names
 
 
+def test_sparse_matrices_as_they_come() -> None:
+    """Cells that are there twice, or not in order, and indices of 64 bits; X is not changed."""
+    values, columns = np.arange(1.0, 7.0), np.array([2, 0, 0, 1, 2, 0])
+    parts = values, columns, np.array([0, 3, 4, 6])
+    plain = sparse.csr_array(parts, shape=(3, 3)).toarray()
+    for kind in (np.int32, np.int64):
+        X = sparse.csr_array((3, 3))
+        X.data, X.indices, X.indptr = (part.astype(kind) for part in parts)
+        X.data = X.data.astype(np.float64)
+        with KMeans(2, init=plain[:2]) as means, KMeans(2, init=plain[:2]) as dense:
+            assert means.fit(X).inertia_ == pytest.approx(dense.fit(plain).inertia_)
+            assert means.labels_.tolist() == dense.labels_.tolist()
+        with LinearSGD(alpha=1.0) as model, LinearSGD(alpha=1.0) as expected:
+            model.fit(X, [1, 2, 4])
+            np.testing.assert_allclose(model.coef_, expected.fit(plain, [1, 2, 4]).coef_)
+        for part, own in zip(parts, (X.data, X.indices, X.indptr), strict=True):
+            assert own.tolist() == part.tolist()
+
+
 def test_what_cannot_be_done_is_said() -> None:
     rng = np.random.default_rng(seed())
     X, y = instances(LinearSGD, rng, 20)
@@ -221,6 +240,69 @@ def test_what_cannot_be_done_is_said() -> None:
         LogisticSGD.resume(backend=backend, loop="LinearSGD")
     with pytest.raises(StateInputError):
         LinearSGD.resume(backend=backend, loop="other")
+
+
+class Interrupted(BaseException):
+    """Ends a call where a process might end."""
+
+
+def interrupt(*_: Any) -> None:
+    raise Interrupted
+
+
+@pytest.mark.parametrize("cls", MODELS)
+def test_a_call_that_ends_early_is_continued(
+    cls: type[LinearModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The classes and ids of instances that are in the log are there, however the call ended."""
+    rng = np.random.default_rng(seed())
+    X, y = instances(cls, rng, 120, classes=3)
+    backend = f"memory://early-{cls.__name__}-{seed()}"
+    order = np.argsort(y, kind="stable")  # of classes, one after the other
+
+    def end_early(model: LinearModel, call: Any) -> LinearModel:
+        with monkeypatch.context() as patch:
+            patch.setattr(cls, "_approximate", interrupt)
+            with pytest.raises(Interrupted):
+                call(model)
+        model.close()
+        return cls.resume(backend=backend)
+
+    model = cls(backend=backend, alpha=0.01)
+    for ids in np.split(order, 4):
+        model = end_early(model, lambda one, ids=ids: one.partial_fit(X[ids], y[ids], ids=ids))
+    with cls(alpha=0.01) as whole:
+        assert model.solve().objective_ == pytest.approx(whole.fit(X, y).objective_, rel=1e-3)
+        if cls is not LinearSGD:
+            assert model.classes_.tolist() == whole.classes_.tolist()
+            assert (model.solve().predict(X) == whole.predict(X)).mean() > 0.95
+    model.partial_fit(X[:5], y[:5])  # without ids: after all that there are
+    assert sum(model._flow.size()) == 125
+    model = end_early(model, lambda one: one.partial_fit(X[:5], y[:5]))
+    model.partial_fit(X[:5], y[:5])  # again, and without ids: they take the place of those
+    assert sum(model._flow.size()) == 130
+    model = end_early(model, lambda one: one.forget(range(60)))
+    assert model.forget(range(60)).forgotten == 0
+    with cls(alpha=0.01) as never:
+        left = np.concatenate([np.arange(60, 120), np.arange(5), np.arange(5)])
+        never.partial_fit(X[left], y[left], ids=range(60, 130)).partial_fit(X[:1], y[:1], ids=[0])
+        never.forget([0])
+        np.testing.assert_allclose(model.coef_, never.coef_)
+    model.close()
+
+
+def test_a_loop_without_a_model_is_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend, X = f"memory://without-{seed()}", np.eye(3)
+    model = LinearSGD(backend=backend)
+    with monkeypatch.context() as patch:
+        patch.setattr(LinearSGD, "_save", interrupt)
+        with pytest.raises(Interrupted):
+            model.partial_fit(X, [1, 2, 3])
+    model.close()
+    with pytest.raises(InputError, match=r"no instances yet: begin with LinearSGD\(backend"):
+        LinearSGD.resume(backend=backend)
+    with LinearSGD(backend=backend) as again:
+        again.partial_fit(X, [1, 2, 3])
 
 
 @pytest.mark.full
