@@ -11,6 +11,7 @@ from vertexsdk.errors import InputError
 from vertexsdk.graph.changes.changes import COUNTS
 from vertexsdk.state import Manifest
 from vertexsdk.state.stored_columns import accepted_record, accepted_values
+from vertexsdk.state.version_history import KEYED
 
 _KEY = "main"  # among the statistics of a version
 _COUNTS: dict[str, type | tuple[type, ...]] = dict.fromkeys(COUNTS, int)
@@ -93,7 +94,7 @@ class Ledger:
             InputError: the version is of a run or of a stateful class.
         """
         ledger = cls.of(manifest)
-        if ledger is None and "keyed" in manifest.statistics:
+        if ledger is None and KEYED in manifest.statistics:
             raise InputError(
                 f"loop {manifest.loop!r} is of a stateful class, and not a main loop: go on with "
                 "StatefulLoop.resume(...), on any number of partitions"

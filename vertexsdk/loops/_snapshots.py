@@ -27,7 +27,7 @@ from vertexsdk.errors import RunError, StateError
 from vertexsdk.loops._change_log import ChangeLog
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops.snapshot_policy import SnapshotNumbers, SnapshotPolicy
-from vertexsdk.loops.snapshot_thread import POLL_SECONDS, SnapshotThread
+from vertexsdk.loops.snapshot_thread import SnapshotThread
 from vertexsdk.loops.windows.edge_times import EdgeTimes
 from vertexsdk.state import Manifest, SegmentRef, Store
 from vertexsdk.state.version_writer import MAX_DELTAS
@@ -281,11 +281,7 @@ class Snapshots:
     @property
     def pause(self) -> float | None:
         """Seconds until something may be to do; None while nothing is, before other calls."""
-        if self._cut is not None:
-            return POLL_SECONDS
-        if self.policy.seconds is None:
-            return None
-        return max(self._time + self.policy.seconds - time.monotonic(), POLL_SECONDS)
+        return self.policy.pause(self._time, storing=self._cut is not None)
 
     def look(self) -> None:
         """Do what is to do, if the loop can be used; called by the thread."""

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from vertexsdk.engine.run_options import SnapshotInterval
 from vertexsdk.errors import InputError, excerpt
+from vertexsdk.loops.snapshot_thread import POLL_SECONDS
 from vertexsdk.loops.windows.durations import seconds_of
 
 SnapshotKind: TypeAlias = Literal["asynchronous", "synchronous"]
@@ -55,6 +56,19 @@ class SnapshotPolicy:
                 raise InputError(f"snapshot_every is {every}: give 1 or more, or a time as '10s'")
             return cls(changes=every, waits=waits)
         return cls(seconds=seconds_of(every), waits=waits)
+
+    def pause(self, last: float, *, storing: bool) -> float | None:
+        """Return the seconds until something may be to do; None while nothing is.
+
+        Args:
+            last: when the last snapshot began, by `time.monotonic`.
+            storing: a snapshot is being stored.
+        """
+        if storing:
+            return POLL_SECONDS
+        if self.seconds is None:
+            return None
+        return max(last + self.seconds - time.monotonic(), POLL_SECONDS)
 
     @property
     def interval(self) -> SnapshotInterval | None:

@@ -27,6 +27,7 @@ from vertexsdk.state.write_behind import WriteBehind
 R = TypeVar("R")
 T = TypeVar("T")
 B = TypeVar("B", bound=Sized)
+KEYED = "keyed"  # the entry of a version's statistics by which it is of a stateful class
 _PRUNE = 64  # commits, at least, between deletions of old versions
 _PRUNE_SECONDS = 1e-3  # for such deletions, per commit
 _BATCHES = 64  # small batches of a log that are joined

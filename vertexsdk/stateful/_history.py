@@ -16,9 +16,7 @@ from vertexsdk.errors import InputError
 from vertexsdk.program.keyed import KeyedProgram
 from vertexsdk.state import EncodedSegment, Manifest, SegmentRef, Store
 from vertexsdk.state.stored_columns import accepted_values
-from vertexsdk.state.version_history import VersionHistory, next_block
-
-KEYED = "keyed"  # the entry of a version's statistics by which it is of a stateful class
+from vertexsdk.state.version_history import KEYED, VersionHistory, next_block
 
 
 class CallRecord(NamedTuple):

@@ -119,11 +119,7 @@ class CallSnapshots:
     @property
     def pause(self) -> float | None:
         """Seconds until something may be to do; None while nothing is, before other calls."""
-        if self._cut is not None:
-            return POLL_SECONDS
-        if self._policy.seconds is None:
-            return None
-        return max(self._begun + self._policy.seconds - time.monotonic(), POLL_SECONDS)
+        return self._policy.pause(self._begun, storing=self._cut is not None)
 
     def look(self) -> None:
         """Do what is to do, if the loop can be used; called by the thread."""

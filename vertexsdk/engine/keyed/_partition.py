@@ -30,7 +30,7 @@ from vertexsdk.compile.element_kernels import BlockColumns, ElementKernel
 from vertexsdk.engine.keyed._capture import PartitionSnapshot
 from vertexsdk.engine.keyed._entries import Arguments, Entries, Growing
 from vertexsdk.engine.keyed._rows import CurrentRow, RowOfWrongKey, current_row
-from vertexsdk.engine.keyed._table import KeyedTable, StoredTable
+from vertexsdk.engine.keyed._table import KeyedTable, StoredTable, stored_keys
 from vertexsdk.engine.keyed.answers import AnswerColumn, Failure, different, failure, is_interrupt
 from vertexsdk.engine.keyed.calls import (
     Calls,
@@ -55,7 +55,6 @@ from vertexsdk.program.keyed import (
     answered,
 )
 from vertexsdk.program.keyed_state import Journal, as_seen, settled
-from vertexsdk.state.reading import NAME_COLUMNS
 from vertexsdk.state.version_writer import DeltaLayers
 from vertexsdk.transport.transport import PEERS, Blocks
 
@@ -764,9 +763,7 @@ class KeyedPartition:
         spec = self.program.tables[name]
         mine = np.ones(len(columns["id"]), np.bool_)
         if spec.where == "key":
-            keys: Values = columns["id"]
-            if spec.key == "str":
-                keys = columns[NAME_COLUMNS[0]], columns[NAME_COLUMNS[1]]
+            keys = stored_keys(spec, columns)
             mine = owners_of_keys(keys, self.partitions) == self.partition
         self.tables[name].restore(columns, mine)
 

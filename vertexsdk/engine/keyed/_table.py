@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -23,7 +23,6 @@ from vertexsdk.arrays.arrow_table import Column
 from vertexsdk.arrays.hash_index import BytesIndex, IntIndex
 from vertexsdk.arrays.id_hash import KEY_GROUPS
 from vertexsdk.arrays.jit import njit
-from vertexsdk.arrays.packed_strings import take_strings
 from vertexsdk.engine.keyed._capture import DIRTY, MARKED, PRESENT, STORED, TableCapture
 from vertexsdk.engine.keyed.calls import Values, python_values, stored_values, take_values
 from vertexsdk.errors import InputError, excerpt
@@ -322,9 +321,7 @@ class KeyedTable:
         """
         chosen = np.flatnonzero(mine)
         ids = columns["id"][chosen]
-        keys: Any = ids
-        if self._ids is not None:
-            keys = take_strings(columns[NAME_COLUMNS[0]], columns[NAME_COLUMNS[1]], chosen)
+        keys: Any = take_values(stored_keys(self.spec, columns), chosen)
         self._reserve(keys)
         rows = self._index.find(keys, np.ones(len(chosen), np.bool_))
         if self._ids is not None:
@@ -386,13 +383,18 @@ class StoredTable(KeyedTable):
         """See `KeyedTable`; a key that has a row already has both combined."""
         super().restore(columns, mine)
         chosen = np.flatnonzero(mine)
-        keys: Values = columns["id"]
-        if self.spec.key == "str":
-            keys = columns[NAME_COLUMNS[0]], columns[NAME_COLUMNS[1]]
+        keys = stored_keys(self.spec, columns)
         fields = [columns[name][chosen].tolist() for name in self.spec.fields]
         values = fields[0] if self.spec.single else list(zip(*fields, strict=True))
         for key, value in zip(python_values(take_values(keys, chosen)), values, strict=True):
             self.state.restore(key, value)
+
+
+def stored_keys(spec: TableSpec, columns: Mapping[str, Column]) -> Values:
+    """Return the keys of stored rows."""
+    if spec.key == "str":
+        return columns[NAME_COLUMNS[0]], columns[NAME_COLUMNS[1]]
+    return columns["id"]
 
 
 def _filled(values: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
