@@ -134,6 +134,21 @@ def test_the_main_loop_follows_a_stream(cls: type[LinearModel]) -> None:
         assert again.objective_ == pytest.approx(exact.objective_, rel=1e-4)
 
 
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_the_main_loop_follows_instances_that_are_quite_different(partitions: int) -> None:
+    """An objective that rises with new instances is no sign that the rate is too large."""
+    X = np.random.default_rng(seed()).normal(size=(100, 3))
+    with LinearSGD(passes=3, partitions=partitions) as model:
+        model.partial_fit(X * 1e-3, np.zeros(100))
+        for _ in range(10):
+            model.partial_fit(X, 1000 * X[:, 0])
+        assert model.solve().objective_ <= model.objective_ < 1.01 * model.solve().objective_ + 100
+        assert model.coef_[0] == pytest.approx(1000, rel=0.05)
+    with LinearSGD(rate=1e3, alpha=1e-6) as model:  # too large: the objective is that of zeros
+        model.partial_fit(X, X[:, 0])
+        assert model.objective_ == pytest.approx(np.mean(X[:, 0] ** 2) / 2)
+
+
 def test_classes_that_arrive_later() -> None:
     rng = np.random.default_rng(seed())
     X, y = instances(LogisticSGD, rng, 900, classes=3)
@@ -188,7 +203,12 @@ def test_frames_tables_and_sparse_matrices() -> None:
         np.testing.assert_allclose(model.coef_, models[0].coef_, atol=1e-6)
         np.testing.assert_array_equal(model.predict(one), models[0].predict(X))
         model.close()
-    assert models[1].feature_names_in_.tolist() == names
+    batch = given[2].select(names[::-1]).to_batches()[0]
+    for model in models[1:3]:
+        assert model.feature_names_in_.tolist() == names
+        for other in (frame[names[::-1]], given[2].select(names[::-1]), batch):
+            with pytest.raises(ValueError, match="must be in the same order"):
+                model.predict(other)
 
 
 def test_sparse_matrices_as_they_come() -> None:
