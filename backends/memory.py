@@ -11,7 +11,9 @@ The next store to be created removes directories whose owner has died, by whatev
 
 from __future__ import annotations
 
+import itertools
 import os
+import shutil
 import threading
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
@@ -22,6 +24,7 @@ from vertexsdk.state.errors import StateInputError
 
 _MIN_FREE = 1 << 30  # bytes that must be free in memory: a container's default is 64 MiB
 _owned: dict[tuple[int, str], str] = {}  # directories by process and name
+_numbers = itertools.count()
 _lock = threading.Lock()
 
 
@@ -68,7 +71,15 @@ def _directory(name: str, create: bool) -> str:
                     "it; use lmdb:///path to keep results"
                 )
             run = shared_memory.application(f"memory-{owner}")  # one, as each has files open
-            key = f"{run}/store-{len(_owned)}"
+            key = f"{run}/store-{next(_numbers)}"
             _owned[owner, name] = str(shared_memory.directory(key, _MIN_FREE))
             shared_memory.release_at_exit(run)
         return _owned[owner, name]
+
+
+def discard(name: str) -> None:
+    """Delete the store `memory://name` of this process, which has no users any more."""
+    with _lock:
+        directory = _owned.pop((os.getpid(), name), None)
+    if directory is not None:
+        shutil.rmtree(directory, ignore_errors=True)

@@ -13,15 +13,8 @@ from vertexsdk.algorithms.learning._rows import Rows, SparseRows
 
 
 def as_matrix(features: Any) -> Any:
-    """Return an Arrow table as an array, all else as it is."""
-    if isinstance(features, pa.Table | pa.RecordBatch):
-        return np.column_stack([c.to_numpy(zero_copy_only=False) for c in _chunks(features)])
-    return features
-
-
-def _chunks(table: Any) -> list[Any]:
-    columns = table.columns
-    return [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
+    """Return what scikit-learn takes, with the names of its columns: all but an Arrow batch."""
+    return pa.Table.from_batches([features]) if isinstance(features, pa.RecordBatch) else features
 
 
 def packed(features: Any) -> Any:

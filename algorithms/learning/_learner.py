@@ -12,11 +12,13 @@ import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, ClassVar, NamedTuple, Self
+from urllib.parse import quote
 
 import numpy as np
 
 from vertexsdk import InputError, Stateful, StatefulLoop
 from vertexsdk.algorithms.learning._features import as_form, as_matrix, packed
+from vertexsdk.backends.memory import discard
 
 try:
     from scipy import sparse
@@ -44,6 +46,15 @@ class Receipt(NamedTuple):
     version: int
 
 
+class _OwnStore:
+    """A store in memory that is deleted when no learner, fork or branch has this any more."""
+
+    def __init__(self, name: str) -> None:
+        store = f"{name}-{uuid.uuid4().hex}"
+        self.url = f"memory://{quote(store)}"
+        weakref.finalize(self, discard, store).atexit = False  # at the end all of them are
+
+
 class Learner(BaseEstimator):  # type: ignore[misc]
     """A model of instances that arrive, and are withdrawn, all the time.
 
@@ -66,7 +77,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     _needs_targets: ClassVar[bool] = True
     _flow: StatefulLoop | None = None
     _model: dict[str, Any] | None = None
-    _lock: threading.RLock | None = None
+    _own: _OwnStore | None = None
 
     def _first_model(self, features: Any, targets: Any, classes: Any) -> dict[str, Any]:
         """Return the model before the first instances."""
@@ -116,13 +127,14 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         Raises:
             ValueError: features or targets that cannot be learnt from.
         """
-        X, y = self._checked(X, y, reset=True)
-        self._begin(X, y, None, "int", replace=True)
-        with self._guard() as model:
-            self._take_in(X, y, None)
-            self._approximate(self.passes)
-            self._best(self._open_flow, model, self.tol)
-            self._store()
+        with self._lock:
+            X, y = self._checked(X, y, reset=True)
+            self._begin(X, y, None, "int", replace=True)
+            with self._guard() as model:
+                self._take_in(X, y, None)
+                self._approximate(self.passes)
+                self._best(self._open_flow, model, self.tol)
+                self._store()
         return self
 
     def partial_fit(self, X: Any, y: Any = None, *, ids: Any = None, classes: Any = None) -> Self:
@@ -145,16 +157,17 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             StateError, RunError: instances may have been added or not; call it again with the same
                 ids.
         """
-        known = self._model
-        X, y = self._checked(X, y, reset=known is None)
-        if ids is not None:
-            ids = _checked_ids(ids, X.shape[0], None if known is None else known["ids"])
-        if known is None:
-            self._begin(X, y, classes, "int" if ids is None else _kind(ids))
-        with self._guard():
-            self._take_in(X, y, ids)
-            self._approximate(self.passes)
-            self._store()
+        with self._lock:
+            known = self._model
+            X, y = self._checked(X, y, reset=known is None)
+            if ids is not None:
+                ids = _checked_ids(ids, X.shape[0], None if known is None else known["ids"])
+            if known is None:
+                self._begin(X, y, classes, "int" if ids is None else _kind(ids))
+            with self._guard():
+                self._take_in(X, y, ids)
+                self._approximate(self.passes)
+                self._store()
         return self
 
     def forget(self, ids: Any) -> Receipt:
@@ -204,16 +217,17 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             A learner that has this model, and no instances.
         """
         with self._guard() as model:
-            version = model["version"]
+            version, own = model["version"], self._own
             branch = self._open_flow.fork()
             answer = dict(model)
         with branch:
             self._best(branch, answer, self.tol if tol is None else tol)
+        del own  # until here, as others may close this learner
         solved: Self = clone(self)
-        solved._lock, solved._model = threading.RLock(), answer
+        solved._model = answer
         solved._publish(answer)
-        with self._guard() as model:
-            if model["version"] == version:
+        with self._lock:
+            if self._flow is not None and self._model is model and model["version"] == version:
                 model.update(answer)
                 self._store()
         return solved
@@ -226,7 +240,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """
         with self._guard() as model:
             other: Self = clone(self)
-            other._hold(self._open_flow.fork(name), dict(model))
+            other._hold(self._open_flow.fork(name), dict(model), self._own)
         return other
 
     def snapshot(self) -> None:
@@ -235,10 +249,16 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             self._open_flow.snapshot()
 
     def close(self) -> None:
-        """End the loop; the model stays. May be called twice."""
-        flow, self._flow = self._flow, None
-        if flow is not None:
-            flow.close()
+        """End the loop; the model stays. May be called twice.
+
+        Without `backend=` the instances are gone then, and their memory is free.
+        """
+        with self._lock:
+            flow, self._flow = self._flow, None
+            if flow is not None:
+                self._end.detach()
+                flow.close()
+            self._own = None
 
     def __enter__(self) -> Self:
         return self
@@ -275,7 +295,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             if model.get("learner") != cls.__name__:
                 raise InputError(f"loop {learner._name!r} is not of a {cls.__name__}: give loop=")
             learner.set_params(**{**model["params"], **params})
-            learner._hold(flow, model)
+            learner._hold(flow, model, None)
         except BaseException:
             flow.close()
             raise
@@ -286,6 +306,11 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     @property
     def _name(self) -> str:
         return type(self).__name__ if self.loop is None else self.loop
+
+    @property
+    def _lock(self) -> threading.RLock:
+        lock: threading.RLock = self.__dict__.setdefault("_the_lock", threading.RLock())
+        return lock
 
     @property
     def _open_flow(self) -> StatefulLoop:
@@ -300,12 +325,13 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             raise NotFittedError(
                 f"this {type(self).__name__} has no instances yet: call fit or partial_fit"
             )
-        if self._flow is None or self._lock is None:
-            raise InputError(
-                f"this {type(self).__name__} has a model and no instances: it is what solve() "
-                "returned, a copy, or closed; use the one that was given the instances, or resume()"
-            )
         with self._lock:
+            if self._flow is None:
+                raise InputError(
+                    f"this {type(self).__name__} has a model and no instances: it is what solve() "
+                    "returned, a copy, or closed; use the one that was given the instances, or "
+                    "resume()"
+                )
             yield self._model
 
     def _checked(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
@@ -319,7 +345,6 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     def _begin(self, X: Any, y: Any, classes: Any, kind: str, *, replace: bool = False) -> None:
         """Begin a loop without instances."""
-        self.close()
         model = {
             "learner": type(self).__name__, "ids": kind, "next": 0, "version": 0,
             "size": 0, "width": X.shape[1], "sparse": bool(sparse.issparse(X)), "n_iter": 0,
@@ -327,16 +352,18 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         }  # fmt: skip
         if y is not None:
             self._targets(y, model)  # before there is a loop, as they may be refused
+        self.close()
+        own = None if self.backend else _OwnStore(type(self).__name__)
         flow = StatefulLoop(
             self._programs[kind], loop=self._name, partitions=self.partitions, spark=self.spark,
-            backend=self.backend or f"memory://{self._name}-{uuid.uuid4().hex}", replace=replace,
+            backend=self.backend if own is None else own.url, replace=replace,
         )  # fmt: skip
-        self._hold(flow, model)
+        self._hold(flow, model, own)
         self._save()
 
-    def _hold(self, flow: StatefulLoop, model: dict[str, Any]) -> None:
+    def _hold(self, flow: StatefulLoop, model: dict[str, Any], own: _OwnStore | None) -> None:
         """Have a loop and its model."""
-        self._flow, self._model, self._lock = flow, model, threading.RLock()
+        self._flow, self._model, self._own = flow, model, own
         self._end = weakref.finalize(self, _close, flow)
         self._end.atexit = False
         self.n_features_in_ = model["width"]
@@ -396,7 +423,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        return {k: v for k, v in state.items() if k not in ("_flow", "_lock", "_end")}
+        return {k: v for k, v in state.items() if k not in ("_flow", "_the_lock", "_end", "_own")}
 
 
 def _close(flow: StatefulLoop) -> None:

@@ -300,10 +300,11 @@ def loss_and_gradient(
     """
     number = _checked(rows, y, w, loss, smoothing)
     sums, gradient = np.zeros(3), np.zeros(len(w))
-    for block, labels in _blocks(rows, y):
-        slopes = np.empty(len(labels))
-        _slopes(_predictions(block, w), labels, number, float(smoothing), slopes, sums)
-        _add_rows(block, slopes, gradient)
+    with np.errstate(over="ignore", invalid="ignore"):  # sums that are not finite say it
+        for block, labels in _blocks(rows, y):
+            slopes = np.empty(len(labels))
+            _slopes(_predictions(block, w), labels, number, float(smoothing), slopes, sums)
+            _add_rows(block, slopes, gradient)
     return LossSums(float(sums[0]), float(sums[1]), gradient, float(sums[2]))
 
 

@@ -119,8 +119,10 @@ class LinearModel(Learner):
             size = max(sum(n for _, n in parts), 1)
             weights[k] = sum(w * (n / size) for w, n in parts)
         objective = self._objective(flow, model, weights, share)
+        if not objective <= before:  # which may be of instances that are others now
+            before = self._objective(flow, model, model["weights"], share)
         if not objective <= 2 * before + 1:  # it overshoots: take that back
-            model["rate"] /= 4
+            model["rate"], model["objective"] = model["rate"] / 4, before
             return
         model["weights"], model["objective"] = weights, objective
         if self.bold_driver and objective > before:  # section 6.2.2 of the Tornado paper
@@ -134,9 +136,10 @@ class LinearModel(Learner):
         """Return the mean of the objectives of all rows of weights, over the sample."""
         labels = self._labels(model)
         total = 0.0
-        for w, label in zip(weights, labels, strict=True):
-            sums, size = self._sums(flow, model, label, w, share, 0.0)
-            total += sums.loss / max(size, 1) + self.alpha / 2 * float(w[:-1] @ w[:-1])
+        with np.errstate(over="ignore", invalid="ignore"):  # where the rate is too large
+            for w, label in zip(weights, labels, strict=True):
+                sums, size = self._sums(flow, model, label, w, share, 0.0)
+                total += sums.loss / max(size, 1) + self.alpha / 2 * float(w[:-1] @ w[:-1])
         return total / max(len(labels), 1)
 
     def _sums(

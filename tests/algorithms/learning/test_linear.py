@@ -3,8 +3,12 @@ left had ever been seen."""
 
 from __future__ import annotations
 
+import gc
+import math
 import pickle
 import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +24,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from tests.support.seeds import draws, seed
 from vertexsdk import InputError, StateInputError
 from vertexsdk.algorithms.learning import KMeans, LinearModel, LinearSGD, LinearSVM, LogisticSGD
+from vertexsdk.backends import memory
 
 MODELS: list[type[LinearModel]] = [LinearSVM, LogisticSGD, LinearSGD]
 
@@ -134,6 +139,21 @@ def test_the_main_loop_follows_a_stream(cls: type[LinearModel]) -> None:
         assert again.objective_ == pytest.approx(exact.objective_, rel=1e-4)
 
 
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_the_main_loop_follows_instances_that_are_quite_different(partitions: int) -> None:
+    """An objective that rises with new instances is no sign that the rate is too large."""
+    X = np.random.default_rng(seed()).normal(size=(100, 3))
+    with LinearSGD(passes=3, partitions=partitions) as model:
+        model.partial_fit(X * 1e-3, np.zeros(100))
+        for _ in range(10):
+            model.partial_fit(X, 1000 * X[:, 0])
+        assert model.solve().objective_ <= model.objective_ < 1.01 * model.solve().objective_ + 100
+        assert model.coef_[0] == pytest.approx(1000, rel=0.05)
+    with LinearSGD(rate=1e3, alpha=1e-6) as model:  # too large: the objective is that of zeros
+        model.partial_fit(X, X[:, 0])
+        assert model.objective_ == pytest.approx(np.mean(X[:, 0] ** 2) / 2)
+
+
 def test_classes_that_arrive_later() -> None:
     rng = np.random.default_rng(seed())
     X, y = instances(LogisticSGD, rng, 900, classes=3)
@@ -188,7 +208,12 @@ def test_frames_tables_and_sparse_matrices() -> None:
         np.testing.assert_allclose(model.coef_, models[0].coef_, atol=1e-6)
         np.testing.assert_array_equal(model.predict(one), models[0].predict(X))
         model.close()
-    assert models[1].feature_names_in_.tolist() == names
+    batch = given[2].select(names[::-1]).to_batches()[0]
+    for model in models[1:3]:
+        assert model.feature_names_in_.tolist() == names
+        for other in (frame[names[::-1]], given[2].select(names[::-1]), batch):
+            with pytest.raises(ValueError, match="must be in the same order"):
+                model.predict(other)
 
 
 def test_sparse_matrices_as_they_come() -> None:
@@ -240,6 +265,64 @@ def test_what_cannot_be_done_is_said() -> None:
         LogisticSGD.resume(backend=backend, loop="LinearSGD")
     with pytest.raises(StateInputError):
         LinearSGD.resume(backend=backend, loop="other")
+
+
+def stores() -> list[Path]:
+    """Return the directories of the stores in the memory of this process."""
+    return [Path(place) for place in memory._owned.values()]
+
+
+def test_the_memory_of_a_learner_is_free_when_it_is_closed() -> None:
+    """That of its own store, closed, collected or fitted again; a fork and a branch keep it."""
+    X, y = np.eye(6), np.arange(6) % 2
+    before = stores()
+    model = LogisticSGD().partial_fit(X, y)
+    (own,) = set(stores()) - set(before)
+    what_if = model.fork()
+    model.close()
+    assert own.exists()
+    assert what_if.forget([0]).forgotten == 1
+    what_if.solve()
+    what_if.close()
+    assert not own.exists()
+    assert stores() == before
+    for _ in range(2):
+        model.fit(X, y)
+    assert len(stores()) == len(before) + 1
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(X, y * math.nan)
+    assert model.partial_fit(X, y).forget(range(12)).forgotten == 12  # it is as it was
+    del model, what_if
+    gc.collect()
+    assert stores() == before
+    assert str(own) not in Path("/proc/self/maps").read_text()
+
+
+def test_calls_from_several_threads() -> None:
+    """The first ones too, and while others close it."""
+    rng = np.random.default_rng(seed())
+    X, y = instances(LogisticSGD, rng, 40)
+    model = LogisticSGD(alpha=0.01)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda k: model.partial_fit(X, y, ids=range(40 * k, 40 * k + 40)), range(4)))
+        assert sum(model._flow.size()) == 160
+        entered, go_on, best_of = threading.Event(), threading.Event(), LogisticSGD._best
+
+        def slowly(self: Any, *args: Any) -> None:
+            entered.set()
+            assert go_on.wait(60)
+            best_of(self, *args)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(LogisticSGD, "_best", slowly)
+            solved = pool.submit(model.solve)
+            assert entered.wait(60)
+            assert model.forget(range(40)).forgotten == 40  # meanwhile
+            model.close()
+            go_on.set()
+            assert len(solved.result().predict(X)) == 40
+    with pytest.raises(InputError, match="has a model and no instances"):
+        model.forget([1])
 
 
 class Interrupted(BaseException):
