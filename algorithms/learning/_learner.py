@@ -11,6 +11,7 @@ import uuid
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 from urllib.parse import quote
 
@@ -24,12 +25,16 @@ try:
     from scipy import sparse
     from sklearn.base import BaseEstimator, clone
     from sklearn.exceptions import NotFittedError
+    from sklearn.utils._param_validation import Interval, InvalidParameterError
     from sklearn.utils.validation import validate_data
 except ImportError as error:
     raise ImportError(
         "vertexsdk.algorithms.learning needs scikit-learn: pip install 'vertexsdk[learning]'"
     ) from error
 
+_COUNT = Interval(Integral, 1, None, closed="left")
+_NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+_POSITIVE = Interval(Real, 0, None, closed="neither")
 _STEADY = 10  # passes at most, after which a model that began anew is near the best one
 
 
@@ -72,6 +77,15 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     loop: str | None
     partitions: int | None
     spark: Any
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "passes": [Interval(Integral, 0, None, closed="left")],
+        "sample": [_COUNT],
+        "tol": [_NOT_NEGATIVE],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
+        "loop": [str, None],
+        "backend": [str, None],
+    }
 
     # `__init__` of an estimator sets parameters alone.
     _needs_targets: ClassVar[bool] = True
@@ -328,10 +342,18 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         options = {
             "reset": reset, "accept_sparse": "csr", "dtype": np.float64, "order": "C",
         }  # fmt: skip
-        X = as_matrix(X)
-        if not self._needs_targets:
-            return validate_data(self, X, **options), None
-        return validate_data(self, X, y, **options)  # type: ignore[no-any-return]
+        try:
+            self._validate_params()
+        except InvalidParameterError as error:
+            raise InputError(str(error)) from None
+        given = (as_matrix(X), y) if self._needs_targets else (as_matrix(X),)
+        checked = validate_data(self, *given, **options)
+        X, y = checked if self._needs_targets else (checked, None)
+        values = X.data if sparse.issparse(X) else X.ravel()
+        with np.errstate(over="ignore"):
+            if not math.isfinite(values @ values):
+                raise InputError("features are too large for their squares: scale them")
+        return X, y
 
     def _begin(self, X: Any, y: Any, classes: Any, kind: str, *, replace: bool = False) -> None:
         """Begin a loop without instances."""

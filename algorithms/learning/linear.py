@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vertexsdk import InputError, StatefulLoop
 from vertexsdk.algorithms.learning._features import as_matrix
-from vertexsdk.algorithms.learning._learner import Learner
+from vertexsdk.algorithms.learning._learner import _NOT_NEGATIVE, _POSITIVE, Learner
 from vertexsdk.algorithms.learning._linear_kernels import LossSums
 from vertexsdk.algorithms.learning._linear_program import LinearProgram, NamedLinearProgram
 from vertexsdk.algorithms.learning._linear_solver import minimise
@@ -22,6 +22,9 @@ from sklearn.base import ClassifierMixin, RegressorMixin  # isort: skip
 from sklearn.exceptions import ConvergenceWarning  # isort: skip
 from sklearn.utils.multiclass import check_classification_targets  # isort: skip
 from sklearn.utils.validation import check_is_fitted, validate_data  # isort: skip
+
+
+_LARGEST = 0.9  # rate times alpha
 
 
 class LinearModel(Learner):
@@ -34,7 +37,8 @@ class LinearModel(Learner):
     Args:
         alpha: of the regulariser, which keeps weights small.
         fit_intercept: whether there is an intercept; it is not regularised.
-        rate: of descent, in the main loop; by default it follows from the first instances.
+        rate: the length of steps in the main loop, at first, and less than 1 / alpha; by default
+            it follows from the first instances.
         bold_driver: the rate is lowered by 10 % when the objective rises, and raised by 10 % when
             it falls by less than 1 %.
         passes: over the sample, in each `partial_fit`.
@@ -54,6 +58,11 @@ class LinearModel(Learner):
     """
 
     _programs = MappingProxyType({"int": LinearProgram, "str": NamedLinearProgram})
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Learner._parameter_constraints,
+        "alpha": [_NOT_NEGATIVE],
+        "rate": [_POSITIVE, None],
+    }
     _loss: ClassVar[str]
     _step: ClassVar[float] = 0.5  # of the curvature that a row of length 1 has
 
@@ -111,6 +120,8 @@ class LinearModel(Learner):
             model["rate"] = self._step / (1.0 + squares / max(size, 1))
         if not math.isfinite(before):
             before = self._objective(flow, model, model["weights"], share)
+        if self.alpha > 0:  # a longer step would shrink weights beyond 0
+            model["rate"] = min(model["rate"], _LARGEST / self.alpha)
         for k, label in enumerate(self._labels(model)):
             parts = flow.descend(
                 *form, share, label, model["weights"][k].tobytes(), self._loss, self.alpha,
