@@ -9,13 +9,14 @@ import operator
 import threading
 import uuid
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 from urllib.parse import quote
 
 import numpy as np
+import pyarrow as pa
 
 from vertexsdk import InputError, Stateful, StatefulLoop
 from vertexsdk.algorithms.learning._features import as_form, as_matrix, packed
@@ -391,6 +392,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         if ids is None:
             if model["ids"] != "int":
                 raise InputError("give ids: those of the earlier instances are str")
+            if following >= 2**63:
+                raise InputError(f"give ids: those after {model['next'] - 1} have over 64 bits")
             ids = np.arange(model["next"], following)  # the same again if this call fails
         elif model["ids"] == "int":
             model["next"] = following = max(model["next"], int(ids.max()) + 1)
@@ -483,11 +486,17 @@ def _checked_ids(ids: Any, number: int | None, kind: str | None) -> Any:
         number: how many there have to be; None for any.
         kind: of the ids of earlier instances; None where there are none.
     """
-    values = list(ids)
+    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+        raise InputError(f"ids is {ids!r}: give several, as [{ids!r}]")
+    values = ids.to_pylist() if isinstance(ids, pa.Array | pa.ChunkedArray) else list(ids)
     if number is not None and len(values) != number:
         raise InputError(f"{number} instances need as many ids; there are {len(values)}")
     if all(isinstance(value, str) for value in values) and (values or kind == "str"):
         own: Any = values
+        try:
+            "".join(values).encode()
+        except UnicodeEncodeError:
+            raise InputError("ids have halves of characters (surrogates): give others") from None
     else:
         try:
             own = np.array([operator.index(value) for value in values], np.int64)

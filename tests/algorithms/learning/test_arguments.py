@@ -63,3 +63,36 @@ def test_features_that_are_too_large(cls: type[Any]) -> None:
         cls().partial_fit(X * 1e300, Y)
     with pytest.raises(InputError, match="init has numbers that are not finite"):
         KMeans(2, init=X[:2] * NAN).partial_fit(X)
+
+
+IDS = {
+    "int": [-5, 0, -(2**63), 2**63 - 1],
+    "str": ["", "\0", "\U0001f600", "e\u0301"],
+}
+
+
+@pytest.mark.parametrize("kind", ["int", "str"])
+@pytest.mark.parametrize("form", [list, tuple, iter, np.array, pa.array, pa.chunked_array])
+def test_ids_as_they_come(kind: str, form: Any) -> None:
+    own = IDS[kind]
+    given = form([own]) if form is pa.chunked_array else form(own)
+    with LogisticSGD().partial_fit(X, Y, ids=given) as model:
+        gone = form([own[1:3]]) if form is pa.chunked_array else form(own[1:3])
+        assert model.forget(gone).forgotten == 2
+        assert model.forget(own).forgotten == 2
+
+
+def test_ids_that_cannot_be() -> None:
+    with LogisticSGD(backend=f"memory://ids-{seed()}") as model:
+        model.partial_fit(X, Y, ids=["visit-7", "a", "b", "c"])
+        with pytest.raises(InputError, match=r"ids is 'visit-7': give several, as \['visit-7'\]"):
+            model.forget("visit-7")
+        with pytest.raises(InputError, match=r"ids is 7: give several, as \[7\]"):
+            model.forget(7)
+        with pytest.raises(InputError, match="surrogates"):
+            model.partial_fit(X[:1], Y[:1], ids=["\ud800"])
+        assert model.partial_fit(X, Y, ids=list("abcd")).forget(list("abcd")).forgotten == 4
+    with LogisticSGD().partial_fit(X, Y, ids=IDS["int"]) as model:
+        with pytest.raises(InputError, match="give ids: those after 9223372036854775807 have over"):
+            model.partial_fit(X, Y)
+        model.partial_fit(X, Y, ids=range(4))
