@@ -153,7 +153,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             ids: [n], int or str, to withdraw instances by, or to replace them: an instance with the
                 id of an earlier one takes its place. By default they are numbered in the order of
                 arrival: 0, 1, 2, ...
-            classes: all that there will be; others are added as they arrive.
+            classes: in the first call, those that there will be, and stay without instances;
+                others are added as they arrive.
 
         Returns:
             This learner.

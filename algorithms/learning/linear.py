@@ -216,28 +216,31 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
     """
 
     def _classes(self, targets: Any, classes: Any, width: int) -> dict[str, Any]:
-        known = np.unique(targets if classes is None else classes)
-        known = known.astype(str) if known.dtype == object else known
+        known = np.unique(_labels_of(targets if classes is None else classes))
         return {
-            "classes": known, "codes": np.arange(len(known)), "declared": classes is not None,
+            "classes": known, "codes": np.arange(len(known)), "declared": 0 if classes is None else len(known),
             "next_code": len(known), "weights": np.zeros((_problems(len(known)), width + 1)),
         }  # fmt: skip
 
     def _restart(self, flow: StatefulLoop, model: dict[str, Any]) -> None:
         super()._restart(flow, model)
-        if not model["declared"]:
-            parts = flow.classes(model["width"], model["sparse"])
-            left = np.isin(model["codes"], np.concatenate(parts).astype(np.int64))
-            model["classes"], model["codes"] = model["classes"][left], model["codes"][left]
+        parts = flow.classes(model["width"], model["sparse"])
+        left = np.isin(model["codes"], np.concatenate(parts).astype(np.int64))
+        left |= model["codes"] < model["declared"]
+        model["classes"], model["codes"] = model["classes"][left], model["codes"][left]
         shape = _problems(len(model["classes"])), model["width"] + 1
         model["weights"] = np.zeros(shape)
 
     def _targets(self, targets: Any, model: dict[str, Any]) -> NDArray[np.float64]:
         check_classification_targets(targets)
         classes = model["classes"]
-        values = np.asarray(targets)
-        values = values.astype(str) if values.dtype == object else values
+        values = _labels_of(targets)
         own = np.unique(values)
+        if len(classes) and (own.dtype.kind == "U") != (classes.dtype.kind == "U"):
+            raise InputError(
+                f"classes are all numbers or all str: the earlier ones are as {classes[0]!r}, "
+                f"these as {own[0]!r}"
+            )
         new = own[~np.isin(own, classes)]
         if len(new):
             codes = model["next_code"] + np.arange(len(new))
@@ -290,6 +293,17 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
             places = np.minimum(scores > 0, len(self.classes_) - 1).astype(np.int64)
         chosen: NDArray[Any] = self.classes_[places]
         return chosen
+
+
+def _labels_of(classes: Any) -> NDArray[Any]:
+    """Return classes as an array that is not of objects."""
+    values = np.asarray(classes)
+    if values.dtype != object:
+        return values
+    own = np.array(values.tolist())
+    if own.dtype == object or (own.dtype.kind == "U") != all(isinstance(v, str) for v in values):
+        raise InputError("classes are all numbers or all str: convert them")
+    return own
 
 
 def _problems(classes: int) -> int:

@@ -96,3 +96,20 @@ def test_ids_that_cannot_be() -> None:
         with pytest.raises(InputError, match="give ids: those after 9223372036854775807 have over"):
             model.partial_fit(X, Y)
         model.partial_fit(X, Y, ids=range(4))
+
+
+def test_classes_as_they_come() -> None:
+    """Arrays of objects have the types of the objects; what is only in withdrawn instances goes."""
+    for classes in ([2, 1, 0], np.array([0, 1, 2, 1], object)):
+        with LogisticSGD().partial_fit(X, Y, ids=range(4), classes=classes) as model:
+            assert model.classes_.tolist() == [0, 1, 2]
+            model.partial_fit(X[:1], [7], ids=[9])
+            assert model.classes_.tolist() == [0, 1, 2, 7]
+            model.forget([9])
+            assert model.classes_.tolist() == [0, 1, 2]
+    with pytest.raises(InputError, match="all numbers or all str"):
+        LogisticSGD().partial_fit(X, Y, classes=np.array(["a", 1], object))
+    with LogisticSGD().partial_fit(X, Y) as model:
+        with pytest.raises(InputError, match="all numbers or all str: the earlier ones are as"):
+            model.partial_fit(X, np.array(["a", "b"])[Y])
+        assert model.partial_fit(X, Y).classes_.tolist() == [0, 1]
