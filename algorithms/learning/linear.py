@@ -218,8 +218,9 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
     def _classes(self, targets: Any, classes: Any, width: int) -> dict[str, Any]:
         known = np.unique(_labels_of(targets if classes is None else classes))
         return {
-            "classes": known, "codes": np.arange(len(known)), "declared": 0 if classes is None else len(known),
-            "next_code": len(known), "weights": np.zeros((_problems(len(known)), width + 1)),
+            "classes": known, "codes": np.arange(len(known)), "next_code": len(known),
+            "declared": 0 if classes is None else len(known),
+            "weights": np.zeros((_problems(len(known)), width + 1)),
         }  # fmt: skip
 
     def _restart(self, flow: StatefulLoop, model: dict[str, Any]) -> None:
