@@ -9,12 +9,14 @@ import operator
 import threading
 import uuid
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 from urllib.parse import quote
 
 import numpy as np
+import pyarrow as pa
 
 from vertexsdk import InputError, Stateful, StatefulLoop
 from vertexsdk.algorithms.learning._features import as_form, as_matrix, packed
@@ -24,12 +26,16 @@ try:
     from scipy import sparse
     from sklearn.base import BaseEstimator, clone
     from sklearn.exceptions import NotFittedError
+    from sklearn.utils._param_validation import Interval, InvalidParameterError
     from sklearn.utils.validation import validate_data
 except ImportError as error:
     raise ImportError(
         "vertexsdk.algorithms.learning needs scikit-learn: pip install 'vertexsdk[learning]'"
     ) from error
 
+_COUNT = Interval(Integral, 1, None, closed="left")
+_NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+_POSITIVE = Interval(Real, 0, None, closed="neither")
 _STEADY = 10  # passes at most, after which a model that began anew is near the best one
 
 
@@ -72,6 +78,15 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     loop: str | None
     partitions: int | None
     spark: Any
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "passes": [Interval(Integral, 0, None, closed="left")],
+        "sample": [_COUNT],
+        "tol": [_NOT_NEGATIVE],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
+        "loop": [str, None],
+        "backend": [str, None],
+    }
 
     # `__init__` of an estimator sets parameters alone.
     _needs_targets: ClassVar[bool] = True
@@ -146,7 +161,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             ids: [n], int or str, to withdraw instances by, or to replace them: an instance with the
                 id of an earlier one takes its place. By default they are numbered in the order of
                 arrival: 0, 1, 2, ...
-            classes: all that there will be; others are added as they arrive.
+            classes: in the first call, those that there will be, and stay without instances;
+                others are added as they arrive.
 
         Returns:
             This learner.
@@ -338,10 +354,18 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         options = {
             "reset": reset, "accept_sparse": "csr", "dtype": np.float64, "order": "C",
         }  # fmt: skip
-        X = as_matrix(X)
-        if not self._needs_targets:
-            return validate_data(self, X, **options), None
-        return validate_data(self, X, y, **options)  # type: ignore[no-any-return]
+        try:
+            self._validate_params()
+        except InvalidParameterError as error:
+            raise InputError(str(error)) from None
+        given = (as_matrix(X), y) if self._needs_targets else (as_matrix(X),)
+        checked = validate_data(self, *given, **options)
+        X, y = checked if self._needs_targets else (checked, None)
+        values = X.data if sparse.issparse(X) else X.ravel()
+        with np.errstate(over="ignore"):
+            if not math.isfinite(values @ values):
+                raise InputError("features are too large for their squares: scale them")
+        return X, y
 
     def _begin(self, X: Any, y: Any, classes: Any, kind: str, *, replace: bool = False) -> None:
         """Begin a loop without instances."""
@@ -378,6 +402,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             if model["ids"] != "int":
                 raise InputError("give ids: those of the earlier instances are str")
             following += X.shape[0]
+            if following > 2**63:
+                raise InputError(f"give ids: those after {model['next'] - 1} have over 64 bits")
             ids = np.arange(model["next"], following)  # the same again if this call fails
         elif model["ids"] == "int":
             model["next"] = following = max(following, int(ids.max()) + 1)
@@ -472,11 +498,17 @@ def _checked_ids(ids: Any, number: int | None, kind: str | None) -> Any:
         number: how many there have to be; None for any.
         kind: of the ids of earlier instances; None where there are none.
     """
-    values = list(ids)
+    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+        raise InputError(f"ids is {ids!r}: give several, as [{ids!r}]")
+    values = ids.to_pylist() if isinstance(ids, pa.Array | pa.ChunkedArray) else list(ids)
     if number is not None and len(values) != number:
         raise InputError(f"{number} instances need as many ids; there are {len(values)}")
     if all(isinstance(value, str) for value in values) and (values or kind == "str"):
         own: Any = values
+        try:
+            "".join(values).encode()
+        except UnicodeEncodeError:
+            raise InputError("ids have halves of characters (surrogates): give others") from None
     else:
         try:
             own = np.array([operator.index(value) for value in values], np.int64)

@@ -240,8 +240,8 @@ def _line_search(
     """Return the point after a step, or a part of it; None where no part of it goes down."""
     length = 1.0
     for _ in range(30):
-        if -slope * length <= 1e-16 * point.smoothed:
-            return None
+        if -slope * length <= 1e-16 * point.smoothed:  # no step, but perhaps less smoothing
+            return objective.at(point.w, smoothing) if smoothing < point.smoothing else None
         new = objective.at(point.w + length * step, smoothing)
         there = float(new.gradient @ step)
         cut = smoothing < point.smoothing

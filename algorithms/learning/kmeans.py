@@ -130,6 +130,8 @@ class KMeans(ClusterMixin, Learner):  # type: ignore[misc]
                     f"init has the shape {centres.shape}; give {self.n_clusters} centres of "
                     f"{features.shape[1]} features"
                 )
+            if not np.isfinite(centres).all():
+                raise InputError("init has numbers that are not finite: give other centres")
         elif self.init != "k-means++":
             raise InputError(f"init is {self.init!r}; give 'k-means++', or centres")
         return {"centres": centres, "first_centres": centres}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vertexsdk import InputError, StatefulLoop
 from vertexsdk.algorithms.learning._features import as_matrix
-from vertexsdk.algorithms.learning._learner import Learner
+from vertexsdk.algorithms.learning._learner import _NOT_NEGATIVE, _POSITIVE, Learner
 from vertexsdk.algorithms.learning._linear_kernels import LossSums
 from vertexsdk.algorithms.learning._linear_program import LinearProgram, NamedLinearProgram
 from vertexsdk.algorithms.learning._linear_solver import minimise
@@ -22,6 +22,9 @@ from sklearn.base import ClassifierMixin, RegressorMixin  # isort: skip
 from sklearn.exceptions import ConvergenceWarning  # isort: skip
 from sklearn.utils.multiclass import check_classification_targets  # isort: skip
 from sklearn.utils.validation import check_is_fitted, validate_data  # isort: skip
+
+
+_LARGEST = 0.9  # rate times alpha
 
 
 class LinearModel(Learner):
@@ -34,7 +37,8 @@ class LinearModel(Learner):
     Args:
         alpha: of the regulariser, which keeps weights small.
         fit_intercept: whether there is an intercept; it is not regularised.
-        rate: of descent, in the main loop; by default it follows from the first instances.
+        rate: the length of steps in the main loop, at first, and less than 1 / alpha; by default
+            it follows from the first instances.
         bold_driver: the rate is lowered by 10 % when the objective rises, and raised by 10 % when
             it falls by less than 1 %.
         passes: over the sample, in each `partial_fit`.
@@ -54,6 +58,11 @@ class LinearModel(Learner):
     """
 
     _programs = MappingProxyType({"int": LinearProgram, "str": NamedLinearProgram})
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Learner._parameter_constraints,
+        "alpha": [_NOT_NEGATIVE],
+        "rate": [_POSITIVE, None],
+    }
     _loss: ClassVar[str]
     _step: ClassVar[float] = 0.5  # of the curvature that a row of length 1 has
 
@@ -111,6 +120,8 @@ class LinearModel(Learner):
             model["rate"] = self._step / (1.0 + squares / max(size, 1))
         if not math.isfinite(before):
             before = self._objective(flow, model, model["weights"], share)
+        if self.alpha > 0:  # a longer step would shrink weights beyond 0
+            model["rate"] = min(model["rate"], _LARGEST / self.alpha)
         for k, label in enumerate(self._labels(model)):
             parts = flow.descend(
                 *form, share, label, model["weights"][k].tobytes(), self._loss, self.alpha,
@@ -204,28 +215,32 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
     """
 
     def _classes(self, targets: Any, classes: Any, width: int) -> dict[str, Any]:
-        known = np.unique(targets if classes is None else classes)
-        known = known.astype(str) if known.dtype == object else known
+        known = np.unique(_labels_of(targets if classes is None else classes))
         return {
-            "classes": known, "codes": np.arange(len(known)), "declared": classes is not None,
-            "next_code": len(known), "weights": np.zeros((_problems(len(known)), width + 1)),
+            "classes": known, "codes": np.arange(len(known)), "next_code": len(known),
+            "declared": 0 if classes is None else len(known),
+            "weights": np.zeros((_problems(len(known)), width + 1)),
         }  # fmt: skip
 
     def _restart(self, flow: StatefulLoop, model: dict[str, Any]) -> None:
         super()._restart(flow, model)
-        if not model["declared"]:
-            parts = flow.classes(model["width"], model["sparse"])
-            left = np.isin(model["codes"], np.concatenate(parts).astype(np.int64))
-            model["classes"], model["codes"] = model["classes"][left], model["codes"][left]
+        parts = flow.classes(model["width"], model["sparse"])
+        left = np.isin(model["codes"], np.concatenate(parts).astype(np.int64))
+        left |= model["codes"] < model["declared"]
+        model["classes"], model["codes"] = model["classes"][left], model["codes"][left]
         shape = _problems(len(model["classes"])), model["width"] + 1
         model["weights"] = np.zeros(shape)
 
     def _targets(self, targets: Any, model: dict[str, Any]) -> NDArray[np.float64]:
         check_classification_targets(targets)
         classes = model["classes"]
-        values = np.asarray(targets)
-        values = values.astype(str) if values.dtype == object else values
+        values = _labels_of(targets)
         own = np.unique(values)
+        if len(classes) and (own.dtype.kind == "U") != (classes.dtype.kind == "U"):
+            raise InputError(
+                f"classes are all numbers or all str: the earlier ones are as {classes[0]!r}, "
+                f"these as {own[0]!r}"
+            )
         new = own[~np.isin(own, classes)]
         if len(new):
             codes = model["next_code"] + np.arange(len(new))
@@ -280,6 +295,17 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
             places = np.minimum(scores > 0, len(self.classes_) - 1).astype(np.int64)
         chosen: NDArray[Any] = self.classes_[places]
         return chosen
+
+
+def _labels_of(classes: Any) -> NDArray[Any]:
+    """Return classes as an array that is not of objects."""
+    values = np.asarray(classes)
+    if values.dtype != object:
+        return values
+    own = np.array(values.tolist())
+    if own.dtype == object or (own.dtype.kind == "U") != all(isinstance(v, str) for v in values):
+        raise InputError("classes are all numbers or all str: convert them")
+    return own
 
 
 def _problems(classes: int) -> int:
