@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks import processes
 
-PACKAGES = ("vertexsdk", "pyspark", "numba", "numpy", "pyarrow", "lmdb")
+PACKAGES = ("vertexsdk", "pyspark", "numba", "numpy", "pyarrow", "lmdb", "scikit-learn")
 
 
 def describe() -> dict[str, object]:

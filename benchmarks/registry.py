@@ -56,6 +56,7 @@ SUITES = {
         Suite("processors", "benchmarks.suites.processors", SIZE),
         Suite("snapshots", "benchmarks.suites.snapshots", SIZE),
         Suite("keyed", "benchmarks.suites.keyed"),
+        Suite("learning", "benchmarks.suites.learning"),
         Suite("examples", "benchmarks.suites.examples", SIZE),
         Suite("profile", "benchmarks.suites.profile", FILES),
         Suite("soak", "benchmarks.suites.soak", always=False),
