@@ -402,7 +402,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             if model["ids"] != "int":
                 raise InputError("give ids: those of the earlier instances are str")
             following += X.shape[0]
-            if following > 2**63:
+            if following >= 2**63:
                 raise InputError(f"give ids: those after {model['next'] - 1} have over 64 bits")
             ids = np.arange(model["next"], following)  # the same again if this call fails
         elif model["ids"] == "int":
