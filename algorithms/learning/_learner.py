@@ -72,9 +72,17 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """Return the model before the first instances."""
         raise NotImplementedError
 
+    def _features(self, features: Any, model: dict[str, Any]) -> Any:
+        """Return what instances store of features; may add labels to the model."""
+        return as_form(features, sparse_form=model["sparse"])
+
     def _targets(self, targets: Any, model: dict[str, Any]) -> Any:
         """Return float64[n], what instances store of targets; may add classes to the model."""
         raise NotImplementedError
+
+    def _count(self, flow: StatefulLoop, model: dict[str, Any]) -> None:
+        """Set the size of the model, and what else all instances of the loop decide."""
+        model["size"] = sum(flow.size())
 
     def _restart(self, model: dict[str, Any]) -> None:
         """Have the model be that of no instances."""
@@ -169,6 +177,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             flow = self._open_flow
             forgotten = sum(flow.remove.map(ids)) if len(ids) else 0
             if forgotten:
+                model["version"] += 1
                 self._restart(model)
                 self._approximate(_STEADY)
                 self._store()
@@ -296,9 +305,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             return validate_data(self, X, **options), None
         return validate_data(self, X, y, **options)  # type: ignore[no-any-return]
 
-    def _begin(
-        self, X: Any, y: Any, classes: Any, kind: str, *, replace: bool = False
-    ) -> None:
+    def _begin(self, X: Any, y: Any, classes: Any, kind: str, *, replace: bool = False) -> None:
         """Begin a loop without instances."""
         self.close()
         model = {
@@ -313,6 +320,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             backend=self.backend or f"memory://{self._name}-{uuid.uuid4().hex}", replace=replace,
         )  # fmt: skip
         self._hold(flow, model)
+        self._store()
 
     def _hold(self, flow: StatefulLoop, model: dict[str, Any]) -> None:
         """Have a loop and its model."""
@@ -326,22 +334,26 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """Add instances."""
         model = self._model
         assert model is not None
-        targets = np.zeros(X.shape[0]) if y is None else self._targets(y, model)
         if ids is None:
             if model["ids"] != "int":
                 raise InputError("give ids: those of the earlier instances are str")
             ids = np.arange(model["next"], model["next"] + X.shape[0])
+        known = dict(model)
+        features = self._features(X, model)
+        targets = np.zeros(X.shape[0]) if y is None else self._targets(y, model)
+        if any(model[name] is not value for name, value in known.items()):
+            self._store()  # what instances have the places of is there before they are
         if model["ids"] == "int" and len(ids):
             model["next"] = max(model["next"], int(ids.max()) + 1)
-        X = as_form(X, sparse_form=model["sparse"])
         model["version"] += 1
-        self._open_flow.add.map(ids, targets, packed(X))
+        self._open_flow.add.map(ids, targets, packed(features))
 
     def _approximate(self, passes: int) -> None:
         """Run passes over a sample, until they have no effect."""
         model, flow = self._model, self._open_flow
         assert model is not None
-        model["size"] = size = sum(flow.size())
+        self._count(flow, model)
+        size = model["size"]
         share = min(1.0, self.sample / max(size, 1))
         for _ in range(passes if size else 0):
             before = model["objective"]
