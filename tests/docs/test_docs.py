@@ -14,8 +14,8 @@ pytestmark = pytest.mark.full  # runs the pages of docs/
 
 ROOT = Path(__file__).parents[2]
 PAGES = (
-    "attributes", "changing-graphs", "coming-from", "delay-bound", "keyed-state", "notebooks",
-    "processors",
+    "attributes", "changing-graphs", "coming-from", "delay-bound", "keyed-state", "learning",
+    "notebooks", "processors",
     "what-survives", "windows",
 )  # fmt: skip
 # One process for all pages, as it starts a JVM: each is a main program with names of its own.
