@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vertexsdk.algorithms.learning._learner import Learner, Receipt
+    from vertexsdk.algorithms.learning.factorisation import MatrixFactorisation
     from vertexsdk.algorithms.learning.kmeans import KMeans
     from vertexsdk.algorithms.learning.linear import (
         LinearModel,
@@ -22,11 +23,21 @@ if TYPE_CHECKING:
 # By module, which is imported when it is needed: executors have no scikit-learn.
 _MODULES = {
     "_learner": ("Learner", "Receipt"),
+    "factorisation": ("MatrixFactorisation",),
     "kmeans": ("KMeans",),
     "linear": ("LinearModel", "LinearSGD", "LinearSVM", "LogisticSGD"),
 }
 
-__all__ = ["KMeans", "Learner", "LinearModel", "LinearSGD", "LinearSVM", "LogisticSGD", "Receipt"]
+__all__ = [
+    "KMeans",
+    "Learner",
+    "LinearModel",
+    "LinearSGD",
+    "LinearSVM",
+    "LogisticSGD",
+    "MatrixFactorisation",
+    "Receipt",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -296,7 +296,12 @@ def _order_of(keys: Sequence[Any]) -> NDArray[np.float64]:
     if isinstance(keys[0], str):
         digests = [hashlib.blake2b(key.encode(), digest_size=8).digest() for key in keys]
         return np.frombuffer(b"".join(digests), np.uint64) / 2.0**64
-    bits = np.array(keys, np.int64).view(np.uint64) + np.uint64(0x9E3779B97F4A7C15)  # SplitMix64
+    return hash_uniform(np.array(keys, np.int64).view(np.uint64))
+
+
+def hash_uniform(bits: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """Return a number from 0 to 1 for each, by SplitMix64."""
+    bits = bits + np.uint64(0x9E3779B97F4A7C15)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return (bits ^ (bits >> np.uint64(31))) / 2.0**64
