@@ -15,7 +15,7 @@ from vertexsdk.algorithms.learning._linear_kernels import (
     loss_and_gradient,
     sgd_pass,
 )
-from vertexsdk.algorithms.learning._program import InstancesProgram, NamedInstancesProgram
+from vertexsdk.algorithms.learning._program import InstancesProgram
 from vertexsdk.algorithms.learning._rows import Floats, SparseRows
 
 
@@ -140,9 +140,3 @@ class LinearProgram(InstancesProgram):
                 width, sparse, label, weights, vector, loss, smoothing
             )
         )
-
-
-class NamedLinearProgram(NamedInstancesProgram, LinearProgram):
-    """`LinearProgram` with str ids."""
-
-    instances = Partitioned(LinearInstances(str), key="id")

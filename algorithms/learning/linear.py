@@ -11,13 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk import InputError, StatefulLoop
+from vertexsdk.algorithms.learning._block_learner import BlockLearner, changes_of_blocks
+from vertexsdk.algorithms.learning._block_program import (
+    LinearBlocksProgram,
+    NamedLinearBlocksProgram,
+)
 from vertexsdk.algorithms.learning._features import as_matrix
-from vertexsdk.algorithms.learning._learner import _NOT_NEGATIVE, _POSITIVE, Learner
+from vertexsdk.algorithms.learning._learner import _NOT_NEGATIVE, _POSITIVE
 from vertexsdk.algorithms.learning._linear_kernels import LossSums
-from vertexsdk.algorithms.learning._linear_program import LinearProgram, NamedLinearProgram
 from vertexsdk.algorithms.learning._linear_solver import minimise
 
-# After `_learner`, which says how to install it.
+# After `_block_learner`, which says how to install it.
 from sklearn.base import ClassifierMixin, RegressorMixin  # isort: skip
 from sklearn.exceptions import ConvergenceWarning  # isort: skip
 from sklearn.utils.multiclass import check_classification_targets  # isort: skip
@@ -27,7 +31,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data  # isort: sk
 _LARGEST = 0.9  # rate times alpha
 
 
-class LinearModel(Learner):
+class LinearModel(BlockLearner):
     """A linear model: the smallest mean loss plus alpha / 2 times the squares of the weights.
 
     The base of `LinearSVM`, `LogisticSGD` and `LinearSGD`. The main loop descends by SGD over a
@@ -45,21 +49,26 @@ class LinearModel(Learner):
         sample: from how many instances the main loop learns, about.
         tol: how far the objective of `solve` and `fit` may be above the best one, relatively.
         max_iter: of `solve` and `fit`.
+        blocks: how many weights a block has, for models that are too large to be sent to every
+            partition: weights are divided among the partitions in blocks, and a pass of the main
+            loop sends those alone that its sample touches. By default all weights are sent.
+            `solve` and `fit` have all weights in this process either way.
         backend: URL of the store; by default the memory of this process.
         loop: the name of the loop in the store; by default that of the class.
         partitions: among how many the instances are divided; by default one, or one per executor.
         spark: the session on whose executors they are; None for this process.
 
     Attributes:
-        coef_, intercept_: of the main loop after `partial_fit`, exact after `fit` and `solve`.
+        coef_, intercept_: of the main loop after `partial_fit`, exact after `fit` and `solve`. With
+            `blocks`, they are read from the loop when they are asked for.
         objective_: the mean loss and the regulariser; after `partial_fit` over the sample.
         n_iter_: of the last exact solution.
         n_features_in_, feature_names_in_: as in scikit-learn.
     """
 
-    _programs = MappingProxyType({"int": LinearProgram, "str": NamedLinearProgram})
+    _programs = MappingProxyType({"int": LinearBlocksProgram, "str": NamedLinearBlocksProgram})
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Learner._parameter_constraints,
+        **BlockLearner._parameter_constraints,
         "alpha": [_NOT_NEGATIVE],
         "rate": [_POSITIVE, None],
     }
@@ -77,6 +86,7 @@ class LinearModel(Learner):
         sample: int = 100_000,
         tol: float = 1e-4,
         max_iter: int = 200,
+        blocks: int | None = None,
         backend: str | None = None,
         loop: str | None = None,
         partitions: int | None = None,
@@ -90,13 +100,15 @@ class LinearModel(Learner):
         self.sample = sample
         self.tol = tol
         self.max_iter = max_iter
+        self.blocks = blocks
         self.backend = backend
         self.loop = loop
         self.partitions = partitions
         self.spark = spark
 
     def _first_model(self, features: Any, targets: Any, classes: Any) -> dict[str, Any]:
-        return {"rate": self.rate, **self._classes(targets, classes, features.shape[1])}
+        classes = self._classes(targets, classes, features.shape[1])
+        return {"rate": self.rate, **self._first_blocks(classes)}
 
     def _classes(self, targets: Any, classes: Any, width: int) -> dict[str, Any]:
         return {"weights": np.zeros((1, width + 1))}
@@ -109,19 +121,39 @@ class LinearModel(Learner):
         return [-1]
 
     def _restart(self, flow: StatefulLoop, model: dict[str, Any]) -> None:
-        model["weights"] = np.zeros_like(model["weights"])
+        self._reset(flow, model, len(self._labels(model)))
         model["rate"], model["objective"] = self.rate, math.inf
 
     def _descend(self, flow: StatefulLoop, model: dict[str, Any], share: float) -> None:
         form = model["width"], model["sparse"]
-        before, weights = model["objective"], np.empty_like(model["weights"])
         if model["rate"] is None:  # steps that do not overshoot, where rows are about that long
             squares, size = map(sum, zip(*flow.squares(*form, share), strict=True))
             model["rate"] = self._step / (1.0 + squares / max(size, 1))
-        if not math.isfinite(before):
-            before = self._objective(flow, model, model["weights"], share)
         if self.alpha > 0:  # a longer step would shrink weights beyond 0
             model["rate"] = min(model["rate"], _LARGEST / self.alpha)
+        descend = self._descend_all if model["blocks"] is None else self._descend_blocks
+        before, objective = descend(flow, model, share)
+        if objective is None:  # it overshot
+            model["rate"], model["objective"] = model["rate"] / 4, before
+            return
+        model["objective"] = objective
+        if self.bold_driver and objective > before:  # section 6.2.2 of the Tornado paper
+            model["rate"] *= 0.9
+        elif self.bold_driver and objective > 0.99 * before:
+            model["rate"] *= 1.1
+
+    def _descend_all(
+        self, flow: StatefulLoop, model: dict[str, Any], share: float
+    ) -> tuple[float, float | None]:
+        """Run a pass whose weights go to all partitions.
+
+        Returns:
+            The objective before it, and after it; None where it overshot, and changed nothing.
+        """
+        form = model["width"], model["sparse"]
+        before, weights = model["objective"], np.empty_like(model["weights"])
+        if not math.isfinite(before):
+            before = self._objective(flow, model, model["weights"], share)
         for k, label in enumerate(self._labels(model)):
             parts = flow.descend(
                 *form, share, label, model["weights"][k].tobytes(), self._loss, self.alpha,
@@ -132,14 +164,10 @@ class LinearModel(Learner):
         objective = self._objective(flow, model, weights, share)
         if not objective <= before:  # which may be of instances that are others now
             before = self._objective(flow, model, model["weights"], share)
-        if not objective <= 2 * before + 1:  # it overshoots: take that back
-            model["rate"], model["objective"] = model["rate"] / 4, before
-            return
-        model["weights"], model["objective"] = weights, objective
-        if self.bold_driver and objective > before:  # section 6.2.2 of the Tornado paper
-            model["rate"] *= 0.9
-        elif self.bold_driver and objective > 0.99 * before:
-            model["rate"] *= 1.1
+        if not objective <= 2 * before + 1:
+            return before, None
+        model["weights"] = weights
+        return before, objective
 
     def _objective(
         self, flow: StatefulLoop, model: dict[str, Any], weights: NDArray[np.float64], share: float
@@ -166,7 +194,7 @@ class LinearModel(Learner):
     def _best(self, flow: StatefulLoop, model: dict[str, Any], tol: float) -> None:
         form = model["width"], model["sparse"]
         size = max(sum(flow.size()), 1)
-        solutions = []
+        weights, solutions = self._all_weights(flow, model), []
         for k, label in enumerate(self._labels(model)):
 
             def evaluate(w: NDArray[np.float64], smoothing: float, label: int = label) -> LossSums:
@@ -184,27 +212,27 @@ class LinearModel(Learner):
                 return sum(parts) / size
 
             solution = minimise(
-                evaluate, hessian, product, model["weights"][k], alpha=self.alpha, tol=tol,
+                evaluate, hessian, product, weights[k], alpha=self.alpha, tol=tol,
                 max_iter=self.max_iter, loss=self._loss, fit_intercept=self.fit_intercept,
             )  # fmt: skip
             if not solution.converged:
                 _warn_not_converged(self, solution.n_iter)
             solutions.append(solution)
-        model["weights"] = np.array([one.w for one in solutions]).reshape(model["weights"].shape)
+        model["weights"] = np.array([one.w for one in solutions]).reshape(weights.shape)
         count = max(len(solutions), 1)
         model["objective"] = sum(one.objective for one in solutions) / count
         model["bound"] = sum(one.bound for one in solutions) / count
         model["n_iter"] = max((one.n_iter for one in solutions), default=0)
 
-    def _publish(self, model: dict[str, Any]) -> None:
-        weights = model["weights"]
-        self.coef_, self.intercept_ = weights[:, :-1].copy(), weights[:, -1].copy()
-        self.n_iter_, self.objective_ = max(model["n_iter"], 1), model["objective"]
+    def _arranged(self, weights: NDArray[np.float64], model: dict[str, Any]) -> tuple[Any, Any]:
+        """Return the coefficients and intercepts of rows of weights, as attributes have them."""
+        return weights[:, :-1].copy(), weights[:, -1].copy()
 
     def _scores(self, X: Any) -> Any:
         check_is_fitted(self)
         X = validate_data(self, as_matrix(X), reset=False, accept_sparse="csr", dtype=np.float64)
-        return X @ self.coef_.T + self.intercept_
+        scores = self._scores_of_blocks(X)
+        return X @ self.coef_.T + self.intercept_ if scores is None else scores
 
 
 class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
@@ -223,13 +251,11 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         }  # fmt: skip
 
     def _restart(self, flow: StatefulLoop, model: dict[str, Any]) -> None:
-        super()._restart(flow, model)
         parts = flow.classes(model["width"], model["sparse"])
         left = np.isin(model["codes"], np.concatenate(parts).astype(np.int64))
         left |= model["codes"] < model["declared"]
         model["classes"], model["codes"] = model["classes"][left], model["codes"][left]
-        shape = _problems(len(model["classes"])), model["width"] + 1
-        model["weights"] = np.zeros(shape)
+        super()._restart(flow, model)
 
     def _targets(self, targets: Any, model: dict[str, Any]) -> NDArray[np.float64]:
         check_classification_targets(targets)
@@ -247,7 +273,11 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
             model["next_code"] += len(new)
             model["classes"] = classes = np.concatenate([classes, new])
             model["codes"] = np.concatenate([model["codes"], codes])
-            model["weights"] = _for_classes(model["weights"], classes, len(new))
+            if model["blocks"] is None:
+                model["weights"] = _for_classes(model["weights"], classes, len(new))
+            else:
+                changes = changes_of_blocks(classes, model["codes"], len(new))
+                model["pending"] = model["pending"] + changes
         order = np.argsort(classes)
         places = order[np.searchsorted(classes[order], values)]
         own_codes: NDArray[np.float64] = model["codes"][places].astype(np.float64)
@@ -262,11 +292,13 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
 
     def _publish(self, model: dict[str, Any]) -> None:
         super()._publish(model)
+        self.classes_ = np.sort(model["classes"])
+
+    def _arranged(self, weights: NDArray[np.float64], model: dict[str, Any]) -> tuple[Any, Any]:
         classes = model["classes"]
-        self.classes_ = np.sort(classes)
-        if len(classes) > 2:
-            order = np.argsort(classes)
-            self.coef_, self.intercept_ = self.coef_[order], self.intercept_[order]
+        return super()._arranged(
+            weights[np.argsort(classes)] if len(classes) > 2 else weights, model
+        )
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return on which side of the plane of each class instances are, and how far from it.
@@ -424,9 +456,8 @@ class LinearSGD(RegressorMixin, LinearModel):  # type: ignore[misc]
     _loss = "squared"
     _step = 0.1
 
-    def _publish(self, model: dict[str, Any]) -> None:
-        super()._publish(model)
-        self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
+    def _arranged(self, weights: NDArray[np.float64], model: dict[str, Any]) -> tuple[Any, Any]:
+        return weights[0, :-1].copy(), float(weights[0, -1])
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return the number that is predicted for each instance.
