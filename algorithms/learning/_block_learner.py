@@ -6,6 +6,7 @@ exact solution until that is saved.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -116,7 +117,9 @@ class BlockLearner(Learner):
         form = (
             model["width"], model["sparse"], share, model["blocks"], labels, self._loss, self.alpha,
         )  # fmt: skip
-        before = flow.measure_blocks(*form)  # of the instances that there are by now
+        before = model["objective"]
+        if not math.isfinite(before):
+            before = flow.measure_blocks(*form)
         try:
             objective = flow.descend_blocks(
                 *form, model["rate"], self.fit_intercept, 2 * before + 1

@@ -422,6 +422,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         self._count(flow, model)
         size = model["size"]
         share = min(1.0, self.sample / max(size, 1))
+        if passes and size:
+            model["objective"] = math.inf  # that is of other instances
         for _ in range(passes if size else 0):
             before = model["objective"]
             self._descend(flow, model, share)

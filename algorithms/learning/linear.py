@@ -162,8 +162,6 @@ class LinearModel(BlockLearner):
             size = max(sum(n for _, n in parts), 1)
             weights[k] = sum(w * (n / size) for w, n in parts)
         objective = self._objective(flow, model, weights, share)
-        if not objective <= before:  # which may be of instances that are others now
-            before = self._objective(flow, model, model["weights"], share)
         if not objective <= 2 * before + 1:
             return before, None
         model["weights"] = weights
