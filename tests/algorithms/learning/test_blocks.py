@@ -42,7 +42,7 @@ def assert_same(model: LinearModel, other: LinearModel, X: Any) -> None:
         assert model.classes_.tolist() == other.classes_.tolist()
 
 
-@pytest.mark.sample(9)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("partitions", [1, 2, 7])
 @pytest.mark.parametrize("ids", [int, str])
 @pytest.mark.parametrize("cls", MODELS)
@@ -64,7 +64,7 @@ def test_drawn_histories(
         cls(blocks=size, backend=backend, partitions=partitions, **options)
         for size, backend in zip([blocks, None], backends, strict=True)
     ]
-    for step in range(draws(6, 20)):
+    for step in range(draws(4, 20)):
         X, y = instances(cls, rng, 40, d, min(1 + step, 3))
         X = sparse.csr_array(X) if is_sparse else X
         own = [ids(chance.randrange(200)) for _ in y]
@@ -100,6 +100,7 @@ def resumed(model: LinearModel, partitions: int) -> LinearModel:
     return type(model).resume(backend=model.backend, partitions=partitions)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("partitions", [1, 2, 7])
 @pytest.mark.parametrize("cls", MODELS)
 def test_exact_solutions(cls: type[LinearModel], partitions: int) -> None:
