@@ -449,8 +449,14 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         return tags
 
+    def __sklearn_clone__(self) -> Self:
+        """Return one with these parameters; a Spark session is not copied."""
+        params = {k: v for k, v in self.get_params(deep=False).items() if k != "spark"}
+        return type(self)(**clone(params, safe=False), spark=self.spark)
+
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
+        state = state | ({"spark": None} if "spark" in state else {})  # which no process can get
         return {k: v for k, v in state.items() if k not in ("_flow", "_the_lock", "_end", "_own")}
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from sklearn.base import clone
 
 from tests.support.seeds import seed
 from vertexsdk import InputError
@@ -55,6 +57,46 @@ def test_alpha_may_be_large(cls: type[Any], alpha: float) -> None:
     with cls(alpha=0.0) as model:
         model.partial_fit(X, Y)
         model.set_params(alpha=alpha).partial_fit(X, Y)
+
+
+class Session:
+    """As a Spark session, it cannot be copied."""
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a session is only on the driver")
+
+
+def test_a_session_is_shared() -> None:
+    """By learners with the same parameters; one that goes to another process has none."""
+    model = KMeans(3, spark=Session(), init=X[:3])
+    assert clone(model).spark is model.spark
+    assert clone(model).init is not model.init
+    assert pickle.loads(pickle.dumps(model)).spark is None
+
+
+@pytest.mark.timeout(300)
+def test_linear_models_on_executors(spark: Any) -> None:
+    rng = np.random.default_rng(seed())
+    features = rng.normal(size=(200, 3))
+    targets = np.where(features[:, 0] + rng.normal(size=200) > 0, "a", "b")
+    ids = [f"visit-{k}" for k in range(200)]
+    with LogisticSGD(spark=spark, partitions=2, alpha=0.01) as model:
+        model.partial_fit(features, targets, ids=ids)
+        with LogisticSGD(alpha=0.01) as here:
+            here.partial_fit(features, targets, ids=ids)
+            assert model.solve().objective_ == pytest.approx(here.solve().objective_, rel=1e-4)
+            with model.fork() as what_if:
+                assert what_if.forget(ids[:50]).forgotten == 50
+            assert model.forget(ids[:100])[0] == here.forget(ids[:100])[0] == 100
+            assert model.solve().objective_ == pytest.approx(here.solve().objective_, rel=1e-4)
+
+
+@pytest.mark.timeout(300)
+def test_means_on_executors(spark: Any) -> None:
+    features = np.random.default_rng(seed()).normal(size=(200, 3))
+    with KMeans(3, spark=spark, partitions=2) as means, KMeans(3) as here:
+        means.partial_fit(features)
+        assert means.solve().inertia_ == pytest.approx(here.fit(features).inertia_, rel=0.05)
 
 
 @pytest.mark.parametrize("cls", [LogisticSGD, KMeans])
