@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from vertexsdk import RowsState, StateElement
 from vertexsdk.algorithms.learning._rows import Rows, SparseRows
-from vertexsdk.program.keyed_state import Journal, TableSpec
+from vertexsdk.program.keyed import TableSpec
+from vertexsdk.program.keyed_state import Journal
 
 CELL = np.dtype([("column", np.int32), ("value", np.float64)])  # of a sparse row, as bytes
 _SPARE = 1024  # places without an id, besides as many as have one

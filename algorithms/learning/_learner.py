@@ -13,14 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
-from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
 
 from vertexsdk import InputError, Stateful, StatefulLoop
 from vertexsdk.algorithms.learning._features import as_form, as_matrix, packed
-from vertexsdk.backends.memory import discard
+from vertexsdk.state import open_store
+from vertexsdk.state.contract import CanBeDiscarded
 
 try:
     from scipy import sparse
@@ -56,9 +56,10 @@ class _OwnStore:
     """A store in memory that is deleted when no learner, fork or branch has this any more."""
 
     def __init__(self, name: str) -> None:
-        store = f"{name}-{uuid.uuid4().hex}"
-        self.url = f"memory://{quote(store)}"
-        weakref.finalize(self, discard, store).atexit = False  # at the end all of them are
+        self.url = f"memory://{name}-{uuid.uuid4().hex}"
+        backend = open_store(self.url).backend
+        assert isinstance(backend, CanBeDiscarded)
+        weakref.finalize(self, backend.discard).atexit = False  # at the end all of them are
 
 
 class Learner(BaseEstimator):  # type: ignore[misc]
@@ -166,10 +167,10 @@ class Learner(BaseEstimator):  # type: ignore[misc]
                 ids.
         """
         with self._lock:
-            first = self._model is None
+            first, model = self._model is None, self._model or {}
             X, y = self._checked(X, y, reset=first)
             if ids is not None:
-                ids = _checked_ids(ids, X.shape[0], None if first else self._model["ids"])
+                ids = _checked_ids(ids, X.shape[0], model.get("ids"))
             if first:
                 self._begin(X, y, classes, "int" if ids is None else _kind(ids))
             with self._guard():
@@ -230,7 +231,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         with branch:
             self._best(branch, answer, self.tol if tol is None else tol)
         del own  # until here, as others may close this learner
-        solved = clone(self)
+        solved = self.__sklearn_clone__()
         solved._model = answer
         solved._publish(answer)
         with self._lock:
@@ -246,7 +247,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             name: under which the store keeps it; by default it is deleted when it is closed.
         """
         with self._guard() as model:
-            other = clone(self)
+            other = self.__sklearn_clone__()
             other._hold(self._open_flow.fork(name), dict(model), self._own)
         return other
 
@@ -439,7 +440,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def __sklearn_clone__(self) -> Self:
         """Return one with these parameters; a Spark session is not copied."""
         params = {k: v for k, v in self.get_params(deep=False).items() if k != "spark"}
-        return type(self)(**clone(params, safe=False), spark=self.spark)
+        own = {k: clone(v, safe=False) for k, v in params.items()}
+        return type(self)(**own, spark=self.spark)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

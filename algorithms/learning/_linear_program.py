@@ -101,7 +101,7 @@ class LinearProgram(InstancesProgram):
     def descend(
         self, width: int, sparse: bool, share: float, label: int, weights: bytes, loss: str,
         alpha: float, rate: float, intercept: bool,
-    ) -> list:  # fmt: skip
+    ) -> list[Any]:  # fmt: skip
         """Return the weights after a pass over the sample of each partition, and its size."""
         return gather_all(
             on_all(self.instances).descend(
@@ -109,14 +109,14 @@ class LinearProgram(InstancesProgram):
             )
         )
 
-    def squares(self, width: int, sparse: bool, share: float) -> list:
+    def squares(self, width: int, sparse: bool, share: float) -> list[Any]:
         """Return the squares of each partition's sample, and its size."""
         return gather_all(on_all(self.instances).squares(width, sparse, share))
 
     def gradient(
         self, width: int, sparse: bool, share: float, label: int, weights: bytes, loss: str,
         smoothing: float,
-    ) -> list:  # fmt: skip
+    ) -> list[Any]:  # fmt: skip
         """Return the losses and gradients of each partition."""
         return gather_all(
             on_all(self.instances).gradient(width, sparse, share, label, weights, loss, smoothing)
@@ -124,7 +124,7 @@ class LinearProgram(InstancesProgram):
 
     def hessian(
         self, width: int, sparse: bool, label: int, weights: bytes, loss: str, smoothing: float
-    ) -> list:
+    ) -> list[Any]:
         """Return the second derivatives of each partition."""
         return gather_all(
             on_all(self.instances).hessian(width, sparse, label, weights, loss, smoothing)
@@ -133,7 +133,7 @@ class LinearProgram(InstancesProgram):
     def hessian_product(
         self, width: int, sparse: bool, label: int, weights: bytes, vector: bytes, loss: str,
         smoothing: float,
-    ) -> list:  # fmt: skip
+    ) -> list[Any]:  # fmt: skip
         """Return the second derivatives of each partition times a vector."""
         return gather_all(
             on_all(self.instances).hessian_product(

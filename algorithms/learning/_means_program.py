@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from vertexsdk import Partitioned, gather_all, on_all
@@ -23,8 +25,8 @@ class MeansState(InstancesState):
     ) -> tuple[Floats, Ints, float]:
         """Return the sums, counts and inertia of `assign`."""
         sample = self._chosen_rows(width, sparse, share)
-        _, *sums = assign(sample.rows, np.frombuffer(centres).reshape(-1, width))
-        return tuple(sums)
+        own = assign(sample.rows, np.frombuffer(centres).reshape(-1, width))
+        return own[1], own[2], own[3]
 
     def farthest(
         self, width: int, sparse: bool, share: float, centres: bytes, count: int
@@ -40,7 +42,7 @@ class MeansState(InstancesState):
             return len(rows), rows.sum(axis=0), np.einsum("ij,ij->j", rows, rows)
         sums = np.bincount(rows.indices, rows.values, minlength=width)
         squares = np.bincount(rows.indices, rows.values**2, minlength=width)
-        return self.size(), sums, squares
+        return self.size(), np.asarray(sums, np.float64), np.asarray(squares, np.float64)
 
     def points(self, width: int, sparse: bool, share: float) -> tuple[Floats, Rows]:
         """Return the sample, with the place of each instance in its order by chance."""
@@ -68,19 +70,21 @@ class MeansProgram(InstancesProgram):
 
     instances = Partitioned(MeansInstances(int), key="id")
 
-    def assign(self, width: int, sparse: bool, share: float, centres: bytes) -> list:
+    def assign(self, width: int, sparse: bool, share: float, centres: bytes) -> list[Any]:
         """Return the sums of each partition."""
         return gather_all(on_all(self.instances).assign(width, sparse, share, centres))
 
-    def farthest(self, width: int, sparse: bool, share: float, centres: bytes, count: int) -> list:
+    def farthest(
+        self, width: int, sparse: bool, share: float, centres: bytes, count: int
+    ) -> list[Any]:
         """Return the instances of each partition that are farthest from the centres."""
         return gather_all(on_all(self.instances).farthest(width, sparse, share, centres, count))
 
-    def moments(self, width: int, sparse: bool) -> list:
+    def moments(self, width: int, sparse: bool) -> list[Any]:
         """Return the sums of each partition's instances, and of their squares."""
         return gather_all(on_all(self.instances).moments(width, sparse))
 
-    def points(self, width: int, sparse: bool, share: float) -> list:
+    def points(self, width: int, sparse: bool, share: float) -> list[Any]:
         """Return the samples of all partitions."""
         return gather_all(on_all(self.instances).points(width, sparse, share))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from vertexsdk import Partitioned, Stateful, Value, gather_all, on_all
 from vertexsdk.algorithms.learning._instances import Instances
 
@@ -18,13 +20,13 @@ class InstancesProgram(Stateful):
 
     def remove(self, id: int) -> bool:
         """Remove the instance of an id; return whether there was one."""
-        return self.instances.discard(id)
+        return self.instances.discard(id)  # type: ignore[no-any-return]
 
-    def size(self) -> list:
+    def size(self) -> list[Any]:
         """Return how many instances each partition has."""
         return gather_all(on_all(self.instances).size())
 
-    def classes(self, width: int, sparse: bool) -> list:
+    def classes(self, width: int, sparse: bool) -> list[Any]:
         """Return the different targets of each partition."""
         return gather_all(on_all(self.instances).classes(width, sparse))
 
@@ -34,7 +36,7 @@ class InstancesProgram(Stateful):
 
     def load(self) -> bytes:
         """Return the model."""
-        return self.model.value
+        return self.model.value  # type: ignore[no-any-return]
 
 
 class NamedInstancesProgram(InstancesProgram):
@@ -42,10 +44,12 @@ class NamedInstancesProgram(InstancesProgram):
 
     instances = Partitioned(Instances(str), key="id")
 
-    def add(self, id: str, target: float, features: bytes) -> None:
+    def add(  # type: ignore[override]
+        self, id: str, target: float, features: bytes
+    ) -> None:
         """Set the instance of an id."""
         self.instances.add(id, target, features)
 
-    def remove(self, id: str) -> bool:
+    def remove(self, id: str) -> bool:  # type: ignore[override]
         """Remove the instance of an id; return whether there was one."""
-        return self.instances.discard(id)
+        return self.instances.discard(id)  # type: ignore[no-any-return]

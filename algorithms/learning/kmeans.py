@@ -213,7 +213,7 @@ class _Rounds:
     def assign(self, centres: Floats) -> tuple[Floats, Ints, float]:
         """Return the sums, counts and inertia of all rows."""
         parts = self._flow.assign(*self._form, centres.tobytes())
-        sums, counts, inertia = map(sum, zip(*parts, strict=True))
+        sums, counts, inertia = (sum(column) for column in zip(*parts, strict=True))
         self.count = int(counts.sum())
         return sums, counts, inertia
 

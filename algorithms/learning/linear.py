@@ -160,9 +160,8 @@ class LinearModel(Learner):
         parts = flow.gradient(
             model["width"], model["sparse"], share, label, w.tobytes(), self._loss, smoothing
         )
-        return LossSums(*map(sum, zip(*(sums for sums, _ in parts), strict=True))), sum(
-            size for _, size in parts
-        )
+        columns = zip(*(sums for sums, _ in parts), strict=True)
+        return LossSums._make(map(sum, columns)), sum(size for _, size in parts)
 
     def _best(self, flow: StatefulLoop, model: dict[str, Any], tol: float) -> None:
         form = model["width"], model["sparse"]
@@ -251,10 +250,11 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
             model["weights"] = _for_classes(model["weights"], classes, len(new))
         order = np.argsort(classes)
         places = order[np.searchsorted(classes[order], values)]
-        return model["codes"][places].astype(np.float64)
+        return np.asarray(model["codes"][places], np.float64)
 
     def _labels(self, model: dict[str, Any]) -> list[int]:
-        codes, classes = model["codes"].tolist(), model["classes"]
+        codes: list[int] = model["codes"].tolist()
+        classes = model["classes"]
         if len(codes) > 2:
             return codes
         return [codes[int(np.argmax(_ranks(classes)))] if codes else 0]
@@ -400,7 +400,10 @@ class LogisticSGD(_LinearClassifier):
             return np.ones_like(own)
         if len(self.classes_) == 2:
             return np.hstack([1.0 - own, own])
-        return own / np.maximum(own.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        shares: NDArray[np.float64] = own / np.maximum(
+            own.sum(axis=1, keepdims=True), np.finfo(float).tiny
+        )
+        return shares
 
 
 class LinearSGD(RegressorMixin, LinearModel):  # type: ignore[misc]
