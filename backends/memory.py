@@ -20,15 +20,16 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.private_files import open_directory
 from vertexsdk.backends.lmdb import LmdbBackend
+from vertexsdk.state.contract import CanBeDiscarded
 from vertexsdk.state.errors import StateInputError
 
 _MIN_FREE = 1 << 30  # bytes that must be free in memory: a container's default is 64 MiB
 _owned: dict[tuple[int, str], str] = {}  # directories by process and name
 _numbers = itertools.count()
-_lock = threading.Lock()
+_lock = threading.RLock()  # the garbage collector may discard one anywhere
 
 
-class MemoryBackend(LmdbBackend):
+class MemoryBackend(LmdbBackend, CanBeDiscarded):
     """A store of this process, and of processes that know its location."""
 
     durable = False
@@ -37,6 +38,15 @@ class MemoryBackend(LmdbBackend):
     def __init__(self, name: str, directory: str) -> None:
         super().__init__(directory)
         self.location = f"memory://{quote(name, safe='')}?directory={quote(directory)}"
+        self._name = name
+
+    def discard(self) -> None:
+        """Delete the directory, if it is one of this process."""
+        with _lock:
+            directory = _owned.pop((os.getpid(), self._name), None)
+        if directory is not None:
+            self.close()
+            shutil.rmtree(directory, ignore_errors=True)
 
     @classmethod
     def from_url(cls, url: str, *, create: bool = True, upgrade: bool = False) -> MemoryBackend:
@@ -75,11 +85,3 @@ def _directory(name: str, create: bool) -> str:
             _owned[owner, name] = str(shared_memory.directory(key, _MIN_FREE))
             shared_memory.release_at_exit(run)
         return _owned[owner, name]
-
-
-def discard(name: str) -> None:
-    """Delete the store `memory://name` of this process, which has no users any more."""
-    with _lock:
-        directory = _owned.pop((os.getpid(), name), None)
-    if directory is not None:
-        shutil.rmtree(directory, ignore_errors=True)

@@ -13,14 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
-from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
 
 from vertexsdk import InputError, Stateful, StatefulLoop
 from vertexsdk.algorithms.learning._features import as_form, as_matrix, packed
-from vertexsdk.backends.memory import discard
+from vertexsdk.state import open_store
+from vertexsdk.state.contract import CanBeDiscarded
 
 try:
     from scipy import sparse
@@ -56,9 +56,10 @@ class _OwnStore:
     """A store in memory that is deleted when no learner, fork or branch has this any more."""
 
     def __init__(self, name: str) -> None:
-        store = f"{name}-{uuid.uuid4().hex}"
-        self.url = f"memory://{quote(store)}"
-        weakref.finalize(self, discard, store).atexit = False  # at the end all of them are
+        self.url = f"memory://{name}-{uuid.uuid4().hex}"
+        backend = open_store(self.url).backend
+        assert isinstance(backend, CanBeDiscarded)
+        weakref.finalize(self, backend.discard).atexit = False  # at the end all of them are
 
 
 class Learner(BaseEstimator):  # type: ignore[misc]
@@ -452,7 +453,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def __sklearn_clone__(self) -> Self:
         """Return one with these parameters; a Spark session is not copied."""
         params = {k: v for k, v in self.get_params(deep=False).items() if k != "spark"}
-        return type(self)(**clone(params, safe=False), spark=self.spark)
+        own = {k: clone(v, safe=False) for k, v in params.items()}
+        return type(self)(**own, spark=self.spark)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

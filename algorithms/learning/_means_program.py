@@ -42,7 +42,7 @@ class MeansState(InstancesState):
             return len(rows), rows.sum(axis=0), np.einsum("ij,ij->j", rows, rows)
         sums = np.bincount(rows.indices, rows.values, minlength=width)
         squares = np.bincount(rows.indices, rows.values**2, minlength=width)
-        return self.size(), sums, squares
+        return self.size(), np.asarray(sums, np.float64), np.asarray(squares, np.float64)
 
     def points(self, width: int, sparse: bool, share: float) -> tuple[Floats, Rows]:
         """Return the sample, with the place of each instance in its order by chance."""

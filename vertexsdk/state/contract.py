@@ -340,6 +340,14 @@ class CanReadParts(ABC):
         """
 
 
+class CanBeDiscarded(ABC):
+    """A backend whose store ends with this process, and may be deleted before."""
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Delete the store, which has no users any more."""
+
+
 class CanQuery(ABC):
     """A backend that shows the newest version of a loop as rows that can be queried by SQL."""
 
