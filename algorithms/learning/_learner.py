@@ -43,9 +43,9 @@ class Receipt(NamedTuple):
     """What `forget` did.
 
     Attributes:
-        forgotten: how many of the ids had an instance.
-        version: of the loop, from which on no state depends on them: neither the instances nor
-            the model.
+        forgotten: how many instances were withdrawn.
+        version: the version of the loop from which on no state depends on them, neither the
+            instances nor the model.
     """
 
     forgotten: int
@@ -193,7 +193,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         The approximate model is computed anew, from nothing, so that it has no trace of them.
 
         Args:
-            ids: of the instances; those that have none are passed over.
+            ids: several ids, int or str; those without an instance are ignored.
 
         Returns:
             How many there were, and the version from which on no state depends on them. Older
@@ -290,7 +290,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         Args:
             backend: URL of the store.
             loop: the name of the loop in the store; by default that of the class.
-            params: parameters that are to be others from now on, as `partitions` or `spark`.
+            params: parameters to change, such as `partitions`, `spark` or `alpha`.
 
         Raises:
             StateInputError: the store has no such loop.

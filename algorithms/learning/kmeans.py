@@ -33,24 +33,25 @@ class KMeans(ClusterMixin, Learner):  # type: ignore[misc]
     Lloyd's algorithm does: a minimum from where they begin, and not of all there are.
 
     Args:
-        n_clusters: how many centres.
+        n_clusters: the number of centres.
         init: "k-means++", or float64[k, d], the centres to begin with.
-        passes: over the sample, in each `partial_fit`.
-        sample: from how many instances the main loop learns, about.
+        passes: the number of passes over the sample in each `partial_fit`.
+        sample: the approximate number of instances from which the main loop learns.
         tol: `solve` and `fit` end where the squares of all moves are at most this part of the mean
             variance of the features.
-        max_iter: of `solve` and `fit`.
+        max_iter: the largest number of rounds of `solve` and `fit`.
         backend: URL of the store; by default the memory of this process.
         loop: the name of the loop in the store; by default that of the class.
-        partitions: among how many the instances are divided; by default one, or one per executor.
-        spark: the session on whose executors they are; None for this process.
+        partitions: the number of parts among which instances are divided; by default one, or one
+            per executor.
+        spark: the session whose executors hold the instances; None for this process.
 
     Attributes:
-        cluster_centers_: float64[k, d], of the main loop after `partial_fit`.
-        inertia_: the sum of squared distances; after `partial_fit` as the sample has it.
+        cluster_centers_: float64[k, d], the centres; approximate after `partial_fit`.
+        inertia_: the sum of squared distances; after `partial_fit` an estimate by the sample.
         objective_: `inertia_` divided by the number of instances.
         labels_: after `fit`, int32[n], the centre of each instance.
-        n_iter_: of the last exact solution.
+        n_iter_: how many rounds the last exact solution took.
         n_features_in_, feature_names_in_: as in scikit-learn.
 
     Example:
@@ -98,7 +99,18 @@ class KMeans(ClusterMixin, Learner):  # type: ignore[misc]
         self.spark = spark
 
     def fit(self, X: Any, y: Any = None) -> KMeans:
-        """See `Learner`; `labels_` has the centre of each instance then."""
+        """Learn from these instances alone, and have the centre of each in `labels_`.
+
+        Args:
+            X: float64[n, d], as for `Learner.fit`.
+            y: not used.
+
+        Returns:
+            This learner.
+
+        Raises:
+            ValueError: features that cannot be learnt from, or fewer instances than centres.
+        """
         if np.shape(X)[:1] and len(np.shape(X)) == 2 and np.shape(X)[0] < self.n_clusters:
             raise ValueError(
                 f"n_samples={np.shape(X)[0]} should be >= n_clusters={self.n_clusters}"

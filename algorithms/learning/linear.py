@@ -39,30 +39,35 @@ class LinearModel(BlockLearner):
     objective.
 
     Args:
-        alpha: of the regulariser, which keeps weights small.
+        alpha: the strength of the L2 regulariser, as in `SGDClassifier`; 0 or more.
         fit_intercept: whether there is an intercept; it is not regularised.
         rate: the length of steps in the main loop, at first, and less than 1 / alpha; by default
             it follows from the first instances.
-        bold_driver: the rate is lowered by 10 % when the objective rises, and raised by 10 % when
-            it falls by less than 1 %.
-        passes: over the sample, in each `partial_fit`.
-        sample: from how many instances the main loop learns, about.
-        tol: how far the objective of `solve` and `fit` may be above the best one, relatively.
-        max_iter: of `solve` and `fit`.
+        bold_driver: whether the rate is lowered by 10 % when the objective rises, and raised by
+            10 % when it falls by less than 1 %.
+        passes: the number of passes over the sample in each `partial_fit`; with 0 only `solve` and
+            `fit` learn.
+        sample: the approximate number of instances from which the main loop learns.
+        tol: how far the objective of `solve` and `fit` may be above the smallest one, as a part of
+            it.
+        max_iter: the largest number of Newton steps of `solve` and `fit`; where it is reached, they
+            warn.
         blocks: how many weights a block has, for models that are too large to be sent to every
             partition: weights are divided among the partitions in blocks, and a pass of the main
             loop sends those alone that its sample touches. By default all weights are sent.
             `solve` and `fit` have all weights in this process either way.
         backend: URL of the store; by default the memory of this process.
         loop: the name of the loop in the store; by default that of the class.
-        partitions: among how many the instances are divided; by default one, or one per executor.
-        spark: the session on whose executors they are; None for this process.
+        partitions: the number of parts among which instances are divided; by default one, or one
+            per executor.
+        spark: the session whose executors hold the instances; None for this process.
 
     Attributes:
-        coef_, intercept_: of the main loop after `partial_fit`, exact after `fit` and `solve`. With
-            `blocks`, they are read from the loop when they are asked for.
-        objective_: the mean loss and the regulariser; after `partial_fit` over the sample.
-        n_iter_: of the last exact solution.
+        coef_, intercept_: the weights; approximate after `partial_fit` and `forget`, exact after
+            `fit` and `solve`. With `blocks`, they are read from the loop when they are asked for.
+        objective_: the mean loss plus the regulariser, of more than two classes the mean of theirs;
+            after `partial_fit` and `forget` that of the sample.
+        n_iter_: how many iterations the last exact solution took.
         n_features_in_, feature_names_in_: as in scikit-learn.
     """
 
@@ -126,9 +131,11 @@ class LinearModel(BlockLearner):
 
     def _descend(self, flow: StatefulLoop, model: dict[str, Any], share: float) -> None:
         form = model["width"], model["sparse"]
+        squares, size = map(sum, zip(*flow.squares(*form, share), strict=True))
+        if not size:  # the sample of few instances may have none
+            return
         if model["rate"] is None:  # steps that do not overshoot, where rows are about that long
-            squares, size = map(sum, zip(*flow.squares(*form, share), strict=True))
-            model["rate"] = self._step / (1.0 + squares / max(size, 1))
+            model["rate"] = self._step / (1.0 + squares / size)
         if self.alpha > 0:  # a longer step would shrink weights beyond 0
             model["rate"] = min(model["rate"], _LARGEST / self.alpha)
         descend = self._descend_all if model["blocks"] is None else self._descend_blocks

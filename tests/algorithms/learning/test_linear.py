@@ -154,6 +154,18 @@ def test_the_main_loop_follows_instances_that_are_quite_different(partitions: in
         assert model.objective_ == pytest.approx(np.mean(X[:, 0] ** 2) / 2)
 
 
+@pytest.mark.parametrize("blocks", [None, 2])
+def test_a_sample_without_instances_changes_nothing(blocks: int | None) -> None:
+    X = np.arange(50.0)[:, None] / 50
+    with LinearSGD(sample=1000, blocks=blocks, passes=5) as model:
+        model.partial_fit(X, 2 * X[:, 0])
+        before = model.coef_.tolist()
+        assert before != [0.0]
+        model._descend(model._flow, model._model, 1e-12)
+        model._publish(model._model)
+        assert model.coef_.tolist() == before
+
+
 def test_classes_that_arrive_later() -> None:
     rng = np.random.default_rng(seed())
     X, y = instances(LogisticSGD, rng, 900, classes=3)
