@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from benchmarks.evolving.context import Context, changes_of, pieces, timed
+from benchmarks.evolving.context import Context, changes_of, pieces
+from benchmarks.timing import timed
 from vertexsdk import Budget
 
 

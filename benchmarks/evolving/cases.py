@@ -10,10 +10,11 @@ from functools import partial
 
 from benchmarks.case_process import CaseProcess
 from benchmarks.evolving.arriving import arriving
-from benchmarks.evolving.context import Context, changes_of, timed
+from benchmarks.evolving.context import Context, changes_of
 from benchmarks.evolving.ingesting import forking, ingesting
 from benchmarks.evolving.sizes import Sizes
 from benchmarks.evolving.soak import HEAP, soaking
+from benchmarks.timing import timed
 
 SUITE = __name__
 Case = Callable[[Context], None]

@@ -98,10 +98,3 @@ def changes_of(batch: Batch) -> Changes:
     """The batch as the loop takes it; ids as Arrow arrays, which costs nothing."""
     source, target = pa.array(batch.source), pa.array(batch.target)
     return Changes.from_arrays(batch.kind, source, target, batch.value)
-
-
-def timed(call: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds that it took, and what it gave."""
-    begin = time.perf_counter()
-    found = call()
-    return time.perf_counter() - begin, found

@@ -7,7 +7,8 @@ import time
 from copy import copy
 from functools import partial
 
-from benchmarks.evolving.context import Context, changes_of, pieces, timed
+from benchmarks.evolving.context import Context, changes_of, pieces
+from benchmarks.timing import timed
 from vertexsdk import MainLoop
 from vertexsdk.engine.engine import QUIET
 

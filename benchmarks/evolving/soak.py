@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.evolving.context import Context, pieces, timed
+from benchmarks.evolving.context import Context, pieces
+from benchmarks.timing import timed
 from vertexsdk.engine.engine import QUIET
 
 HEAP = {

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from benchmarks import cells, targets
+from benchmarks import cells
+from benchmarks.beside import BesideResults, beside_rows, beside_table
 from benchmarks.document import Table
 from benchmarks.keyed import chain, states
 from benchmarks.keyed.ratings import RATIOS
 from benchmarks.keyed.sizes import Sizes
-from benchmarks.runner import SuiteResults
 from benchmarks.targets import Target
 
 __all__ = ["TARGETS", "Results", "table"]
@@ -18,15 +18,10 @@ __all__ = ["TARGETS", "Results", "table"]
 _STATED = ("keys", "calls", "events", "counted", "restored", "windows")
 
 
-class Results(SuiteResults[Sizes]):
+class Results(BesideResults[Sizes]):
     """Figures by case."""
 
     __slots__ = ()
-
-    def ratio(self, case: str, name: str, beside: str, other: str | None = None) -> float | None:
-        """Of the medians of two cases; ``other``: the name of the second figure."""
-        ours, theirs = self.median(case, name), self.median(beside, other or name)
-        return None if ours is None or not theirs else ours / theirs
 
     def kept(self, case: str, name: str, kind: str, every: float) -> float | None:
         """The share of the throughput without snapshots."""
@@ -104,14 +99,6 @@ def _shown(r: Results) -> Iterator[list[str]]:
 
 def table(r: Results) -> Table | None:
     """All that was measured; judged at the default sizes on a quiet machine."""
-    unjudged = "machine not quiet" if r.others() > cells.QUIET else None
-    if any(getattr(r.sizes, name) != getattr(Sizes(), name) for name in _STATED):
-        unjudged = "stated for other sizes"
-    rows = [
-        [row[0], beside, *row[1:]]
-        for beside, target in _BESIDE
-        for row in targets.rows([target], r, unjudged)
-    ]
+    rows = beside_rows(_BESIDE, r, _STATED)
     rows += _shown(r)
-    head = ["what ours must reach", "beside", "measured", "aim", ""]
-    return Table(head, rows) if rows else None
+    return beside_table(rows)

@@ -19,8 +19,9 @@ from benchmarks.learning.data import (
     linear_objective,
     two_classes,
 )
+from benchmarks.learning.learners import warm
 from benchmarks.learning.sizes import Sizes
-from benchmarks.learning.timing import timed, warm
+from benchmarks.timing import timed
 from vertexsdk.algorithms.learning import LogisticSGD
 
 __all__ = ["NEAR", "mllib", "ours", "river", "scikit_learn"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from benchmarks import cells, targets
+from benchmarks import cells
+from benchmarks.beside import BesideResults, beside_rows, beside_table
 from benchmarks.document import Table
 from benchmarks.learning.rates import BOLD, RATES
 from benchmarks.learning.sizes import Sizes
-from benchmarks.runner import SuiteResults
 from benchmarks.targets import Target
 
 __all__ = ["TARGETS", "WAYS", "Results", "area", "table"]
@@ -19,15 +19,10 @@ WAYS = ("passes", "solve")  # in which ours comes near the best loss
 _OTHERS = {"MLlib": ("points-mllib", 5.0), "scikit-learn": ("points-scikit-learn", 1.0)}
 
 
-class Results(SuiteResults[Sizes]):
+class Results(BesideResults[Sizes]):
     """Figures by case."""
 
     __slots__ = ()
-
-    def ratio(self, case: str, name: str, beside: str, other: str) -> float | None:
-        """Of the medians of two figures."""
-        ours, theirs = self.median(case, name), self.median(beside, other)
-        return None if ours is None or not theirs else ours / theirs
 
     def there(self) -> float | None:
         """Seconds of ours until it is near the best loss, in the way that is faster."""
@@ -102,17 +97,9 @@ TARGETS = tuple(target for _, target in _BESIDE)
 
 def table(r: Results) -> Table | None:
     """All that was measured; judged at the default sizes on a quiet machine."""
-    unjudged = "machine not quiet" if r.others() > cells.QUIET else None
-    if any(getattr(r.sizes, name) != getattr(Sizes(), name) for name in _STATED):
-        unjudged = "stated for other sizes"
-    rows = [
-        [row[0], beside, *row[1:]]
-        for beside, target in _BESIDE
-        for row in targets.rows([target], r, unjudged)
-    ]
+    rows = beside_rows(_BESIDE, r, _STATED)
     if r.figures("points-river", "not installed"):
         rows.append(["points/s", "River", "not installed", "–", "shown"])
     elif ratio := r.ratio("points-ours", "points", "points-river", "points"):
         rows.append(["points/s", "River", cells.times(ratio), "–", "shown"])
-    head = ["what ours must reach", "beside", "measured", "aim", ""]
-    return Table(head, rows) if rows else None
+    return beside_table(rows)
