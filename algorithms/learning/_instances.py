@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from vertexsdk import RowsState, StateElement
 from vertexsdk.algorithms.learning._rows import Rows, SparseRows
+from vertexsdk.arrays.id_hash import splitmix64
 from vertexsdk.program.keyed import TableSpec
 from vertexsdk.program.keyed_state import Journal
 
@@ -301,7 +302,4 @@ def _order_of(keys: Sequence[Any]) -> NDArray[np.float64]:
 
 def hash_uniform(bits: NDArray[np.uint64]) -> NDArray[np.float64]:
     """Return a number from 0 to 1 for each, by SplitMix64."""
-    bits = bits + np.uint64(0x9E3779B97F4A7C15)
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return (bits ^ (bits >> np.uint64(31))) / 2.0**64
+    return splitmix64(bits) / 2.0**64

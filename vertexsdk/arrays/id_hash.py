@@ -38,8 +38,7 @@ def owner_of_groups(groups: NDArray[np.uint16], partitions: int) -> NDArray[np.i
 def key_groups(ids: NDArray[np.int64]) -> NDArray[np.uint16]:
     """The key group (uint16[n], in 0..4,095) of each vertex id (int64[n]).
 
-    The id is mixed by splitmix64 (Steele, Lea and Flood, OOPSLA 2014), so that ids in
-    arithmetic progression spread evenly.
+    The id is mixed, so that ids in arithmetic progression spread evenly.
 
     Example:
         >>> key_groups(np.array([0, 1, 2]))
@@ -48,7 +47,7 @@ def key_groups(ids: NDArray[np.int64]) -> NDArray[np.uint16]:
     groups = np.empty(len(ids), np.uint16)
     for low in range(0, len(ids), _AT_ONCE):
         part = slice(low, low + _AT_ONCE)
-        groups[part] = groups_of_hashes(_mixed(ids[part]))
+        groups[part] = groups_of_hashes(splitmix64(ids[part]))
     return groups
 
 
@@ -57,7 +56,15 @@ def groups_of_hashes(hashes: NDArray[np.uint64]) -> NDArray[np.uint16]:
     return (hashes % np.uint64(KEY_GROUPS)).astype(np.uint16)
 
 
-def _mixed(ids: NDArray[np.int64]) -> NDArray[np.uint64]:
+def splitmix64(ids: NDArray[np.int64] | NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the hash (uint64, of the same shape) of each number.
+
+    Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
+
+    Example:
+        >>> splitmix64(np.array([0])).tolist()
+        [16294208416658607535]
+    """
     x = ids.astype(np.uint64)
     x += np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
