@@ -42,8 +42,13 @@ class LinearState(InstancesState):
     def squares(self, width: int, sparse: bool, share: float) -> tuple[float, int]:
         """Return the sum of the squares of the sample's features, and its size."""
         sample, _ = self.sample(width, sparse, share)
-        values = sample.rows.values if isinstance(sample.rows, SparseRows) else sample.rows.ravel()
-        return float(values @ values), len(sample)
+
+        def squares() -> float:
+            rows = sample.rows
+            values = rows.values if isinstance(rows, SparseRows) else rows.ravel()
+            return float(values @ values)
+
+        return self._once(("squares", share), squares), len(sample)
 
     def gradient(
         self, width: int, sparse: bool, share: float, label: int, weights: bytes, loss: str,

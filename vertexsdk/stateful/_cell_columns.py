@@ -93,7 +93,7 @@ class CellColumns:
                 order = np.argsort(np.array(keys, np.int64))
             self._rows[key] = _Cells(columns[order], values[order])
         self.stale.clear()
-        parts = list(self._rows.values()) or [self._cells]
+        parts = list(self._rows.values()) or [_Cells(np.empty(0, np.int64), np.empty(0))]
         self._keys = list(self._rows)
         counts = [len(part.columns) for part in self._rows.values()]
         self._row_numbers = np.repeat(np.arange(len(counts)), counts)
