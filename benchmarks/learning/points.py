@@ -129,8 +129,9 @@ def mllib(process: CaseProcess, sizes: Sizes) -> None:
     best = best_logistic(X, y)
     spark = spark_ml.session_on(1)
     path = spark_ml.written(process.scratch / "points.parquet", X, y)
-    needed = spark_ml.least_iterations("log", spark_ml.cached(spark, path), NEAR * best)
-    spark.catalog.clearCache()
+    frame = spark_ml.cached(spark, path)
+    needed = spark_ml.least_iterations("log", frame, NEAR * best)
+    frame.unpersist(blocking=True)
     model = spark_ml.linear("log", needed)
     for _ in range(sizes.turns):
         took, frame = timed(lambda: spark_ml.cached(spark, path))
@@ -141,7 +142,7 @@ def mllib(process: CaseProcess, sizes: Sizes) -> None:
         process.note("points", needed * sizes.points / took)
         found = linear_objective("log", X, y, near.coefficients.toArray(), near.intercept)
         check_objective("MLlib's logistic regression", found, best, NEAR - 1)
-        spark.catalog.clearCache()
+        frame.unpersist(blocking=True)
 
 
 def river(process: CaseProcess, sizes: Sizes) -> None:
