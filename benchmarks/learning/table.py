@@ -57,7 +57,8 @@ def _notes(r: Results) -> list[str]:
         "all systems; ours is in this process, with one partition. Medians.",
         f"Logistic regression: {s.points:,} points of two Gaussian classes that overlap, 28 "
         f"features. Points/s: of {s.passes} passes of ours over all of them, each with the "
-        "objective then; of passes of scikit-learn; of iterations of MLlib. *There*: until the "
+        "objective then; of passes of scikit-learn; of iterations of MLlib. *One pass* is a call "
+        "of `partial_fit` with one instance, which chooses the sample anew. *There*: until the "
         "loss is at most 1.01 × the best one, which scikit-learn's `LogisticRegression` finds. "
         "Ours is there by passes of the main loop or by `solve(tol=0.01)`, and the aims are those "
         "of the faster way. BLAS has one thread, but for *all threads*. MLlib ingests Parquet into "
@@ -90,7 +91,7 @@ def _points(r: Results) -> Table | None:
                 cells.seconds(None if took is None else empty + took),
                 cells.number(r.median(case, own[1])),
             ])  # fmt: skip
-    for figure in ("exact", "exact, all threads"):
+    for figure in ("one pass", "exact", "exact, all threads"):
         if took := r.figures(case, figure):
             rows.append([f"ours, {figure}", "–", "–", cells.middle(took), "–", "–"])
     for case, title in _PEERS.items():

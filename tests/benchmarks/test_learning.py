@@ -141,7 +141,7 @@ class _Process:
 @pytest.mark.parametrize(
     ("case", "figure", "count"),
     [
-        ("points-ours", "points", 2), ("points-scikit-learn", "points", 2),
+        ("points-ours", "exact", 2), ("points-scikit-learn", "points", 2),
         ("points-river", "not installed", 1), ("rates-svm", "rate 0.5 branch", 4),
         ("rates-words", f"{rates.BOLD} objective", 4),
     ],
@@ -209,7 +209,7 @@ def test_smoke_run(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     (path,) = out.glob("*.json")
     figures = json.loads(path.read_text())["cases"]["points-ours"]["figures"]
-    assert figures["points"][0] > 0
+    assert figures["one pass"][0] > 0
     assert figures["exact, all threads"][0] > 0
     text = path.with_suffix(".md").read_text()
     assert "stated for other sizes" not in text  # beside nothing there is no aim
