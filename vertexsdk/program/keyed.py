@@ -381,6 +381,11 @@ class Parameter:
         """Turns an argument into one of this type, or raises InputError."""
         return CONVERTERS[self.kind]
 
+    @property
+    def as_given(self) -> bool:
+        """Whether a value of its type is an argument as it is."""
+        return True
+
 
 class Onward(NamedTuple):
     """A task element's result: the call goes on with another one.

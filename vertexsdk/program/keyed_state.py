@@ -17,6 +17,15 @@ from vertexsdk.program.keyed import ABSENT, KINDS, TableSpec, answered, to_float
 _TAKEN = {"id", "kind", "name", "class"}  # columns of the store
 
 
+def field_name(column: str) -> str:
+    """Return the name of the field that has a column of a user's table.
+
+    >>> field_name("name"), field_name("rank")
+    ('name_', 'rank')
+    """
+    return f"{column}_" if column in _TAKEN else column
+
+
 class Journal:
     """What calls have changed, to take it back.
 

@@ -38,11 +38,14 @@ class Signature(Protocol):
         """Without `self`."""
 
 
-def blocks_of(name: str, method: Signature, given: Sequence[Any]) -> Iterator[list[Values]]:
+def blocks_of(
+    name: str, method: Signature, given: Sequence[Any], call: str | None = None
+) -> Iterator[list[Values]]:
     """Yield the columns of the parameters, for so many calls at a time as a block has.
 
     Args:
         name: of class and method, for messages.
+        call: what the user called, for messages; by default its `map`.
         method: whose parameters they are.
         given: what `map` was given: a table, or for each parameter its values, or one iterable of
             tuples.
@@ -50,22 +53,22 @@ def blocks_of(name: str, method: Signature, given: Sequence[Any]) -> Iterator[li
     Raises:
         InputError: columns that are missing, of different lengths, or of another type.
     """
-    parameters = method.parameters
+    parameters, call = method.parameters, call or f"{name}.map"
     if not parameters:
-        raise InputError(f"{name}.map: {method.name} has no parameters; call it")
-    table = _table_of(given[0]) if len(given) == 1 else None
+        raise InputError(f"{call}: {method.name} has no parameters; call it")
+    table = table_of(given[0]) if len(given) == 1 else None
     if table is not None:
-        given = [_column(name, table, parameter) for parameter in parameters]
+        given = [_column(call, table, parameter) for parameter in parameters]
         parameters = tuple(p for p, c in zip(parameters, given, strict=True) if c is not None)
         given = [column for column in given if column is not None]
     elif len(given) == 1 and len(parameters) > 1:
-        given = _unzipped(name, given[0], len(parameters))
+        given = _unzipped(call, given[0], len(parameters))
     if not 0 < len(given) <= len(parameters) or any(
         p.default is ABSENT for p in method.parameters if p not in parameters[: len(given)]
     ):
         names = ", ".join(p.name for p in method.parameters)
         raise InputError(
-            f"{name}.map takes the values of {names}, one argument for each, or a table with these "
+            f"{call} takes the values of {names}, one argument for each, or a table with these "
             "columns"
         )
     taken = parameters[: len(given)]
@@ -77,7 +80,7 @@ def blocks_of(name: str, method: Signature, given: Sequence[Any]) -> Iterator[li
         parts = [source.take(most) for source in sources]
         lengths = {number_of_values(part) for part in parts}
         if len(lengths) > 1:
-            raise InputError(f"{name}.map: the parameters have different numbers of values")
+            raise InputError(f"{call}: the parameters have different numbers of values")
         count = lengths.pop()
         if not count:
             return
@@ -90,7 +93,7 @@ def blocks_of(name: str, method: Signature, given: Sequence[Any]) -> Iterator[li
         most = min(BLOCK, max(_BYTES * count // max(size, 1), 1))
 
 
-def _table_of(given: Any) -> pa.Table | None:
+def table_of(given: Any) -> pa.Table | None:
     """Return an Arrow table of a table or data frame; None for anything else."""
     if isinstance(given, pa.RecordBatch):
         return pa.Table.from_batches([given])
@@ -106,24 +109,24 @@ def _table_of(given: Any) -> pa.Table | None:
     return None
 
 
-def _column(name: str, table: pa.Table, parameter: Parameter) -> Any:
+def _column(call: str, table: pa.Table, parameter: Parameter) -> Any:
     if parameter.name in table.column_names:
         return table[parameter.name]
     if parameter.default is ABSENT:
         raise InputError(
-            f"{name}.map: the table has no column {parameter.name!r}; it has "
+            f"{call}: the table has no column {parameter.name!r}; it has "
             f"{', '.join(table.column_names)}"
         )
     return None
 
 
-def _unzipped(name: str, rows: Any, count: int) -> list[Any]:
+def _unzipped(call: str, rows: Any, count: int) -> list[Any]:
     """Return a column for each parameter of an iterable of tuples."""
     columns: list[list[Any]] = [[] for _ in range(count)]
     for row in rows:
         if not isinstance(row, tuple | list) or len(row) != count:
             raise InputError(
-                f"{name}.map: each item has to be a tuple of {count} values, or give the values of "
+                f"{call}: each item has to be a tuple of {count} values, or give the values of "
                 "each parameter by itself"
             )
         for column, value in zip(columns, row, strict=True):
@@ -202,6 +205,8 @@ class _Source:
         kind, types = self._parameter.kind, pa.types
         if pa.types.is_dictionary(part.type):
             part = part.cast(part.type.value_type)
+        if not self._parameter.as_given:
+            return self._converted(part.to_pylist())
         if kind == "str" and (types.is_string(part.type) or types.is_large_string(part.type)):
             return self._packed(part, pa.large_string())
         if kind == "bytes" and any(is_kind(part.type) for is_kind in _BINARY):
@@ -218,6 +223,8 @@ class _Source:
     def _array(self, part: NDArray[Any]) -> Values:
         """Return a copy: small blocks stay in memory until they are joined."""
         kind, found = self._parameter.kind, part.dtype
+        if not self._parameter.as_given:
+            return self._converted(list(part))
         if part.ndim == 2:
             data = np.array(part, order="C", copy=True).reshape(-1).view(np.uint8)
             return PackedBytes(np.arange(len(part) + 1) * (found.itemsize * part.shape[1]), data)
@@ -233,7 +240,8 @@ class _Source:
 
     def _converted(self, values: list[Any]) -> Values:
         kind, convert = self._parameter.kind, self._parameter.convert
-        if kind != "int" and set(map(type, values)) <= {KINDS[kind]}:
+        as_given = self._parameter.as_given and kind != "int"
+        if as_given and set(map(type, values)) <= {KINDS[kind]}:
             return stored_values(kind, values)
         try:
             return stored_values(kind, list(map(convert, values)))

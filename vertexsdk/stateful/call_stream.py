@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,7 @@ from vertexsdk.errors import CallError, InputError, excerpt, first_line
 from vertexsdk.graph.load.followed_files import FollowedFile, FollowedFiles
 from vertexsdk.loops.streams.file_stream import FileStream, paths_of, refuse_others
 from vertexsdk.loops.streams.intake import Intake, Stream, StreamProgress
-from vertexsdk.program.keyed import ABSENT, KeyedMethod, Parameter, with_article
+from vertexsdk.program.keyed import ABSENT, Parameter, with_article
 from vertexsdk.stateful._columns import BLOCK, Signature, blocks_of
 
 if TYPE_CHECKING:
@@ -378,8 +378,16 @@ def arguments_of_files(
         yield list(map(python_values, columns)), batch.texts
 
 
+class FedMethod(Signature, Protocol):
+    """A method that takes the calls of a stream."""
+
+    @property
+    def writes(self) -> bool:
+        """Whether it may change state."""
+
+
 def start_calls(
-    intake: CallIntake, name: str, number: int, method: KeyedMethod, stream: Any,
+    intake: CallIntake, name: str, number: int, method: FedMethod, stream: Any,
     options: Mapping[str, Any],
 ) -> Stream:  # fmt: skip
     """Start a stream of calls; the arguments are those of `MethodCalls.start`.

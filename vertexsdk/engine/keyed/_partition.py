@@ -37,6 +37,7 @@ from vertexsdk.engine.keyed.calls import (
     Values,
     number_of_values,
     owners_of_keys,
+    python_values,
     stored_values,
     take_values,
 )
@@ -741,6 +742,15 @@ class KeyedPartition:
         there = [(k, value) for k, value in there if value is not ABSENT]
         return np.array([k for k, _ in there], np.int64), [value for _, value in there]
 
+    def all_rows(self, name: str) -> tuple[list[Any], list[Any]]:
+        """Return the keys of all rows that a table has here, and the value of each."""
+        table = self.tables[name]
+        if table.spec.where == "everywhere" and self.partition:
+            return [], []
+        table.sync()
+        rows = table.present()
+        return python_values(table.keys(rows)), table.read(rows)
+
     def has_rows_of(self, name: str, source: int, partitions: int) -> bool:
         """Return whether this partition may have rows of a stored one.
 
@@ -769,7 +779,7 @@ class KeyedPartition:
 
     def fork(self) -> KeyedPartition:
         """Return a copy, with nothing in common."""
-        other = KeyedPartition(self.program, self.partition, self.partitions)
+        other = type(self)(self.program, self.partition, self.partitions)
         for name, table in self.tables.items():
             other._add_table(name, table.fork(other._journal))
         return other

@@ -267,10 +267,15 @@ class KeyedTable:
     def sync(self) -> None:
         """Have all rows in the table."""
 
+    def present(self) -> NDArray[np.int64]:
+        """Return the rows (int64[n]) that are present."""
+        rows: NDArray[np.int64] = np.flatnonzero(self.flags[: self.size] & PRESENT)
+        return rows
+
     def whole(self) -> RowsState:
         """Return a copy of all rows, as the state element of a plain object."""
         state = state_in_memory(self.spec, Journal())
-        rows = np.flatnonzero(self.flags[: self.size] & PRESENT)
+        rows = self.present()
         state.rows = dict(zip(python_values(self.keys(rows)), self.read(rows), strict=True))
         return state
 

@@ -12,10 +12,12 @@ import numpy as np
 from vertexsdk.arrays.raw_columns import decode, encode_bytes
 from vertexsdk.engine.keyed._capture import PartitionSnapshot, TableCapture
 from vertexsdk.engine.keyed._partition import KeyedPartition
+from vertexsdk.engine.keyed._trigger_partition import TriggerPartition
 from vertexsdk.engine.keyed.answers import encode_answers
 from vertexsdk.engine.keyed.calls import Calls
 from vertexsdk.errors import LostError
 from vertexsdk.program.keyed import DTYPES, KINDS, NUMBERS, KeyedProgram, TableSpec
+from vertexsdk.program.trigger_program import TriggerProgram
 from vertexsdk.state import SegmentRef, open_store
 from vertexsdk.state.address import Address
 from vertexsdk.state.reading import TOMBSTONE, overlay
@@ -31,10 +33,10 @@ class KeyedCommand:
     """What every partition is to do.
 
     Attributes:
-        kind: run calls, begin a snapshot, tell what became of it, look up keys, read a snapshot,
-            be a copy of other partitions, or end.
+        kind: run calls, begin a snapshot, tell what became of it, look up keys, return all rows,
+            read a snapshot, be a copy of other partitions, or end.
         block: of "run" the calls, of "lookup" the keys, encoded.
-        table: of "lookup".
+        table: of "lookup" and "rows".
         iteration: of the version that a snapshot belongs to.
         whole: write all rows, not those alone that have changed.
         waits: a snapshot is in the store when it is reported.
@@ -43,7 +45,7 @@ class KeyedCommand:
         source: the key of the partitions to copy; of "fork".
     """
 
-    kind: Literal["run", "snapshot", "poll", "lookup", "restore", "fork", "end"]
+    kind: Literal["run", "snapshot", "poll", "lookup", "rows", "restore", "fork", "end"]
     block: bytes = b""
     table: str = ""
     iteration: int = 0
@@ -81,7 +83,7 @@ class KeyedTask:
             _partitions.pop(place, None)
             return
         if command.kind == "restore":
-            _partitions[place] = KeyedPartition(self.program, partition, self.partitions)
+            _partitions[place] = self._empty(partition)
             self._restore(_partitions[place], command)
             return
         if command.kind == "fork" and (command.source, partition) in _partitions:
@@ -95,6 +97,8 @@ class KeyedTask:
             owners = columns.pop("owner", None)
             numbers, answers, failures = yield from part.run(Calls.from_columns(columns), owners)
             yield DRIVER, encode_answers(numbers, answers, failures)
+        elif command.kind == "rows":
+            yield DRIVER, pickle.dumps(part.all_rows(command.table))
         elif command.kind == "lookup":
             columns, _ = decode(command.block)
             keys = Calls.from_columns(columns).arguments[0, 0]
@@ -108,6 +112,12 @@ class KeyedTask:
                 self._begin_snapshot(part, command)
             assert part.snapshot is not None
             yield DRIVER, pickle.dumps(part.snapshot.part(waits=command.waits))
+
+    def _empty(self, partition: int) -> KeyedPartition:
+        """Return a partition without rows."""
+        if isinstance(self.program, TriggerProgram):
+            return TriggerPartition(self.program, partition, self.partitions)
+        return KeyedPartition(self.program, partition, self.partitions)
 
     def _begin_snapshot(self, part: KeyedPartition, command: KeyedCommand) -> None:
         """Begin to write what a snapshot has of a partition."""

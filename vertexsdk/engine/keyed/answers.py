@@ -19,8 +19,9 @@ from vertexsdk.arrays.packed_strings import (
     unpack_strings,
 )
 from vertexsdk.arrays.raw_columns import decode, encode_bytes, pickled
-from vertexsdk.errors import CallError, StateError, first_line
+from vertexsdk.errors import CallError, StateError, excerpt, first_line
 from vertexsdk.program.keyed import ABSENT, KINDS, NUMBERS, KeyedMethod, KeyedProgram
+from vertexsdk.program.trigger_program import Accumulator, Trigger, TriggerProgram, key_of_text
 
 _PACKAGE = str(Path(__file__).parents[2])  # whose frames are of no use to a user
 _DTYPES: dict[Any, Any] = {KINDS[kind]: dtype for kind, dtype in NUMBERS.items()}
@@ -131,16 +132,43 @@ def failure(
     program: KeyedProgram, method: KeyedMethod, number: int, position: int, error: BaseException
 ) -> Failure:
     """Return the failure of a call, with the user's line."""
+    name = f"{program.name}.{method.name}"
+    return _failure(name, method.file, method.line, number, position, error)
+
+
+def trigger_failure(
+    program: TriggerProgram,
+    running: tuple[Trigger, Any] | None,
+    number: int,
+    error: BaseException,
+) -> Failure:
+    """Return the failure of a call that a trigger has raised, with the user's line.
+
+    Args:
+        running: the trigger, and the key of the row that it ran for; None before any has run.
+        number: of the call.
+    """
+    if running is None:
+        return Failure(number, 0, f"{program.name}: {_text(error)}")
+    trigger, key = running
+    key = key_of_text(key) if isinstance(trigger, Accumulator) else key
+    cls = program.applications[trigger.application].cls.__name__
+    name = f"{cls}.{trigger.name}, row {excerpt(key)}"
+    return _failure(name, trigger.file, trigger.line, number, 0, error)
+
+
+def _failure(
+    name: str, file: str, line: int, number: int, position: int, error: BaseException
+) -> Failure:
     frames = tuple(
         (frame.f_code.co_filename, line, frame.f_code.co_name)
         for frame, line in traceback.walk_tb(error.__traceback__)
-        if frame.f_code.co_filename == method.file
-        or not frame.f_code.co_filename.startswith(_PACKAGE)
+        if frame.f_code.co_filename == file or not frame.f_code.co_filename.startswith(_PACKAGE)
     )
-    own = [f"{file}:{line}: " for file, line, _ in frames if file == method.file]
+    own = [f"{of}:{at}: " for of, at, _ in frames if of == file]
     said = ": ".join(filter(None, (type(error).__name__, _text(error))))
-    place = own[-1] if own else f"{method.file}:{method.line}: "
-    return Failure(number, position, f"{place}{program.name}.{method.name}: {said}", frames)
+    place = own[-1] if own else f"{file}:{line}: "
+    return Failure(number, position, f"{place}{name}: {said}", frames)
 
 
 def is_interrupt(error: BaseException) -> bool:

@@ -20,7 +20,7 @@ from vertexsdk.engine.keyed.calls import Calls, stored_values
 from vertexsdk.engine.snapshots import SnapshotPart
 from vertexsdk.errors import RunError
 from vertexsdk.program.keyed import KeyedProgram
-from vertexsdk.program.keyed_state import Journal, state_in_memory
+from vertexsdk.program.keyed_state import Journal, RowsState, state_in_memory
 from vertexsdk.state import SegmentRef
 from vertexsdk.state.address import Address
 from vertexsdk.state.manifests import layers_by_partition
@@ -163,6 +163,14 @@ class KeyedEngine:
         for k in state.rows:
             rows[k] = state.describe(k)
         return rows
+
+    def rows(self, table: str) -> RowsState:
+        """Return all rows of a table, as the state element of a plain object."""
+        state = state_in_memory(self.program.tables[table], Journal())
+        for report in self._exchange.hop(KeyedCommand("rows", table=table)):
+            for key, value in zip(*pickle.loads(report), strict=True):
+                state.restore(key, value)
+        return state
 
     def snapshot(self, iteration: int, *, whole: bool, waits: bool) -> list[SnapshotPart] | None:
         """Have each partition begin to write its rows to the store, as they are now.

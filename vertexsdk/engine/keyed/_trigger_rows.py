@@ -1,0 +1,466 @@
+"""What the actions of triggers see: rows, the tables that they write to, and accumulators.
+
+Nothing is changed while an action runs: what it writes is a list of operations, which become
+visible together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from typing import Any, NamedTuple, NoReturn
+
+from vertexsdk.errors import InputError, ProgramError, excerpt
+from vertexsdk.program.keyed import CONVERTERS
+from vertexsdk.program.table_columns import Column, FamilyColumn, ListColumn, mismatch
+from vertexsdk.program.trigger_program import Accumulator, TableElement, TableRows, key_text
+
+
+class What(IntEnum):
+    """What an operation does to the row of its key."""
+
+    SET = 0  # a column
+    ADD = 1  # to a column
+    SET_CELL = 2  # of a family
+    DROP_CELL = 3  # of a family
+    INSERT = 4  # the row, if it is not there
+    DELETE = 5  # the row
+    PUT = 6  # a cell of an accumulator
+    DISCARD = 7  # a cell of an accumulator
+    REPEAT = 8  # the accumulation of a row
+
+
+class Operation(NamedTuple):
+    """One write of an action.
+
+    Attributes:
+        target: the place of the table among those of the program.
+        key: of the row.
+        what: to do.
+        place: of the column; of a family, with the name of the cell; of an accumulator, the column.
+        value: the operand.
+    """
+
+    target: int
+    key: Any
+    what: int
+    place: Any = None
+    value: Any = None
+
+
+class Writer:
+    """Takes the writes of the action that runs.
+
+    Attributes:
+        operations: in the order of the action, but that additions to one cell are one.
+    """
+
+    def __init__(self) -> None:
+        self.operations: list[Operation] = []
+        self._sums: dict[tuple[int, Any, int], int] = {}
+
+    def take(self) -> list[Operation]:
+        """Return the writes of an action that has ended."""
+        operations, self.operations = self.operations, []
+        self._sums.clear()
+        return operations
+
+    def write(self, target: int, key: Any, what: int, place: Any = None, value: Any = None) -> None:
+        """Take one write."""
+        if self._sums:
+            self._sums.clear()
+        self.operations.append(Operation(target, key, what, place, value))
+
+    def add(self, target: int, key: Any, place: int, amount: Any) -> None:
+        """Take an addition."""
+        cell = target, key, place
+        at = self._sums.get(cell)
+        if at is None:
+            self._sums[cell] = len(self.operations)
+            self.operations.append(Operation(target, key, What.ADD, place, amount))
+        else:
+            before = self.operations[at]
+            self.operations[at] = before._replace(value=before.value + amount)
+
+
+class TableView:
+    """A table as actions see it: `self.words`.
+
+    Args:
+        target: its place among the tables of the program.
+        name: of the table.
+        key_name: of its first column.
+        element: its columns.
+        writer: takes what is written.
+        rows: to be read, where every partition has all of them.
+    """
+
+    def __init__(
+        self, target: int, name: str, key_name: str, element: TableElement, writer: Writer,
+        rows: TableRows | None,
+    ) -> None:  # fmt: skip
+        self.target, self.name, self.key_name = target, name, key_name
+        self.element, self.writer, self.rows = element, writer, rows
+        self.places = {column.name: k for k, column in enumerate(element.columns)}
+        self.columns = element.columns
+        self.convert_key = CONVERTERS[element.key]
+
+    def __getitem__(self, key: Any) -> Any:
+        key = self.convert_key(key)
+        if self.rows is None:
+            return RowWriter(self, key)
+        return Row(self, key, self.rows.rows.get(key, self.element.default))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        columns = ", ".join(self.places)
+        raise InputError(f"{self.name}[key] has the columns {columns}: set them one by one")
+
+    def __delitem__(self, key: Any) -> None:
+        self.writer.write(self.target, self.convert_key(key), What.DELETE)
+
+    def add(self, key: Any) -> None:
+        """Insert a row, if it is not there."""
+        self.writer.write(self.target, self.convert_key(key), What.INSERT)
+
+    def discard(self, key: Any) -> None:
+        """Delete a row, if it is there."""
+        del self[key]
+
+    def _readable(self) -> TableRows:
+        if self.rows is None:
+            raise InputError(
+                f"{self.name} cannot be read here: its rows are on other processors; declare it "
+                f"with broadcast=True, or read the row that a trigger of {self.name} is given"
+            )
+        return self.rows
+
+    def __iter__(self) -> Iterator[Row]:
+        rows = self._readable().rows
+        return iter([Row(self, key, rows[key]) for key in sorted(rows)])
+
+    def __len__(self) -> int:
+        return len(self._readable())
+
+    def __contains__(self, key: Any) -> bool:
+        return self.convert_key(key) in self._readable().rows
+
+    def exists(self, row: tuple[Any, ...]) -> bool:
+        """Return whether a row is there: it was inserted, or a column is not its default."""
+        return bool(row[-2] or row[:-2] != self.element.default[:-2])
+
+    def place(self, name: str) -> int:
+        """Return the place of a column.
+
+        Raises:
+            AttributeError: there is no such column.
+        """
+        place = self.places.get(name)
+        if place is None:
+            known = ", ".join([self.key_name, *self.places])
+            raise AttributeError(f"{self.name} has no column {name!r}; it has {known}")
+        return place
+
+    def set(self, key: Any, name: str, value: Any) -> tuple[int, Any]:
+        """Write a value to a column; return its place and what is kept.
+
+        Raises:
+            InputError: the value is of another type.
+        """
+        if name == self.key_name:
+            raise InputError(f"{self.name}.{name} is the key of the row: write to another row")
+        place = self.place(name)
+        column = self.columns[place]
+        try:
+            value = column.convert(value)
+        except InputError as error:
+            raise mismatch(column, error) from None
+        self.writer.write(self.target, key, What.SET, place, value)
+        return place, value
+
+
+class Row:
+    """A row that a trigger reads: its columns are attributes; a row that is not there is false.
+
+    Args:
+        view: of its table.
+        key: of the row.
+        row: as `TableRows` has it.
+    """
+
+    __slots__ = ("_key", "_row", "_shown", "_view")
+    _writable = True
+
+    def __init__(self, view: TableView, key: Any, row: tuple[Any, ...]) -> None:
+        set_slot = object.__setattr__
+        set_slot(self, "_view", view)
+        set_slot(self, "_key", key)
+        set_slot(self, "_row", row)
+        set_slot(self, "_shown", None)
+
+    def __getattr__(self, name: str) -> Any:
+        view = self._view
+        place = view.places.get(name)
+        if place is None:
+            if name == view.key_name:
+                return self._key
+            view.place(name)  # raises
+        column = view.columns[place]
+        if column.__class__ is Column:
+            return self._row[place]
+        shown = self._shown
+        if shown is None:
+            object.__setattr__(self, "_shown", shown := {})
+        if place not in shown:
+            if isinstance(column, FamilyColumn) and self._writable:
+                shown[place] = Cells(view, self._key, place, self._row[place])
+            else:
+                shown[place] = column.show(self._row[place])
+        return shown[place]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        view = self._view
+        if not self._writable:
+            raise InputError(f"{name} of the old row cannot be set: set it of the row itself")
+        place, kept = view.set(self._key, name, value)
+        row = self._row
+        object.__setattr__(self, "_row", (*row[:place], kept, *row[place + 1 :]))
+        if self._shown:
+            self._shown.pop(place, None)
+
+    def __bool__(self) -> bool:
+        return self._view.exists(self._row)
+
+    def __repr__(self) -> str:
+        view = self._view
+        values = {view.key_name: self._key} | {
+            c.name: c.show(v) for c, v in zip(view.columns, self._row, strict=False)
+        }
+        return f"Row({', '.join(f'{name}={value!r}' for name, value in values.items())})"
+
+    def _check_lists(self) -> None:
+        """Refuse a list that was changed in place, as that has no effect."""
+        for place, shown in (self._shown or {}).items():
+            column = self._view.columns[place]
+            if isinstance(column, ListColumn) and tuple(shown) != self._row[place]:
+                name = f"{self._view.name}.{column.name}"
+                raise InputError(
+                    f"{name} was changed in place, which changes nothing: set it, as "
+                    f"row.{column.name} = [*row.{column.name}, item]"
+                )
+
+
+class OldRow(Row):
+    """The row as its trigger last saw it."""
+
+    __slots__ = ()
+    _writable = False
+
+
+class Cells(Mapping[Any, Any]):
+    """The cells of a family in a row that a trigger reads.
+
+    Args:
+        view: of the table.
+        key: of the row.
+        place: of the family.
+        cells: as they are.
+    """
+
+    def __init__(self, view: TableView, key: Any, place: int, cells: Mapping[Any, Any]) -> None:
+        self._cells, self._writer = dict(cells), CellsWriter(view, key, place)
+
+    def __getitem__(self, name: Any) -> Any:
+        return self._cells[name]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(sorted(self._cells))
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def __setitem__(self, name: Any, value: Any) -> None:
+        self._cells[name] = self._writer.set(name, value)
+
+    def discard(self, name: Any) -> None:
+        """Remove a cell, if it is there."""
+        self._writer.discard(name)
+        self._cells.pop(name, None)
+
+    def __delitem__(self, name: Any) -> None:
+        del self._cells[name]
+        self._writer.discard(name)
+
+    def __repr__(self) -> str:
+        return repr(self._cells)
+
+
+class CellsWriter:
+    """The cells of a family in a row that may be on another processor: they can be set.
+
+    Args:
+        view: of the table.
+        key: of the row.
+        place: of the family.
+    """
+
+    def __init__(self, view: TableView, key: Any, place: int) -> None:
+        self._view, self._key, self._place = view, key, place
+        column = view.columns[place]
+        assert isinstance(column, FamilyColumn)
+        self._column = column
+
+    def set(self, name: Any, value: Any) -> Any:
+        """Set a cell, and return its value."""
+        try:
+            name, value = self._column.convert_name(name), self._column.convert_cell(value)
+        except InputError as error:
+            raise mismatch(self._column, error) from None
+        view = self._view
+        view.writer.write(view.target, self._key, What.SET_CELL, (self._place, name), value)
+        return value
+
+    __setitem__ = set
+
+    def discard(self, name: Any) -> None:
+        """Remove a cell, if it is there."""
+        name, view = self._column.convert_name(name), self._view
+        view.writer.write(view.target, self._key, What.DROP_CELL, (self._place, name))
+
+    __delitem__ = discard
+
+
+class RowWriter:
+    """A row that may be on another processor: its columns can be set, and numbers added to them.
+
+    Args:
+        view: of its table.
+        key: of the row.
+    """
+
+    __slots__ = ("_key", "_view")
+
+    def __init__(self, view: TableView, key: Any) -> None:
+        object.__setattr__(self, "_view", view)
+        object.__setattr__(self, "_key", key)
+
+    def __getattr__(self, name: str) -> Any:
+        view = self._view
+        if name == view.key_name:
+            return self._key
+        place = view.place(name)
+        if isinstance(view.columns[place], FamilyColumn):
+            return CellsWriter(view, self._key, place)
+        return Increment(view, self._key, place)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        view = self._view
+        if value.__class__ is not Increment:
+            view.set(self._key, name, value)
+            return
+        if (value.view, value.key, value.place) != (view, self._key, view.place(name)):
+            value.refuse()
+        if value.amount:
+            view.writer.add(view.target, self._key, value.place, value.amount)
+
+
+class Increment:
+    """A column of a row that may be on another processor, of which only `+=` and `-=` are known.
+
+    Args:
+        view: of the table.
+        key: of the row.
+        place: of the column.
+        amount: to add.
+    """
+
+    __slots__ = ("amount", "key", "place", "view")
+
+    def __init__(self, view: TableView, key: Any, place: int, amount: Any = 0) -> None:
+        self.view, self.key, self.place, self.amount = view, key, place, amount
+
+    def __add__(self, amount: Any) -> Increment:
+        column = self.view.columns[self.place]
+        if column.kind not in ("int", "float") or column.__class__ is not Column:
+            raise InputError(f"{column.name} is {column.described}: only numbers can be added to")
+        try:
+            amount = column.convert(amount)
+        except InputError as error:
+            raise mismatch(column, error) from None
+        return Increment(self.view, self.key, self.place, self.amount + amount)
+
+    def __sub__(self, amount: Any) -> Increment:
+        return self.__add__(-amount)
+
+    def refuse(self, *_: Any) -> NoReturn:
+        """Refuse to read the column."""
+        name = f"{self.view.name}[{excerpt(self.key)}].{self.view.columns[self.place].name}"
+        raise InputError(
+            f"{name} is read, and its row may be on another processor: write to it (=, += or -=), "
+            f"read it in a trigger of {self.view.name}, or declare the table with broadcast=True"
+        )
+
+    __bool__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __float__ = __int__ = refuse
+    __index__ = __iter__ = __len__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = refuse
+    __str__ = __format__ = __getitem__ = __neg__ = __pow__ = __mod__ = __rsub__ = refuse
+    __radd__ = __add__
+    __hash__ = None  # type: ignore[assignment]
+
+
+class AccumulatorView:
+    """An accumulator as actions see it: `self.incoming`.
+
+    Args:
+        target: the place of its table among those of the program.
+        accumulator: what it is.
+        writer: takes what is written.
+    """
+
+    def __init__(self, target: int, accumulator: Accumulator, writer: Writer) -> None:
+        self.target, self.accumulator, self.writer = target, accumulator, writer
+
+    def __getitem__(self, key: Any) -> CellWriter:
+        return CellWriter(self, key_text(key))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        name = self.accumulator.name
+        raise InputError(f"{name}[{excerpt(key)}] has columns: set one, as {name}[key][column]")
+
+
+class CellWriter:
+    """A row of an accumulator, whose cells can be set and discarded."""
+
+    __slots__ = ("_key", "_view")
+
+    def __init__(self, view: AccumulatorView, key: str) -> None:
+        self._view, self._key = view, key
+
+    def __setitem__(self, column: Any, value: Any) -> None:
+        view = self._view
+        try:
+            value = view.accumulator.value.convert(value)
+        except InputError as error:
+            raise InputError(f"{view.accumulator.name}: {error}") from None
+        view.writer.write(view.target, self._key, What.PUT, _column(column), value)
+
+    def discard(self, column: Any) -> None:
+        """Remove a cell, if it is there."""
+        view = self._view
+        view.writer.write(view.target, self._key, What.DISCARD, _column(column))
+
+    __delitem__ = discard
+
+    def __getitem__(self, column: Any) -> Any:
+        name = self._view.accumulator.name
+        raise InputError(
+            f"{name}[key][{excerpt(column)}] is read, and it may be on another processor: what "
+            f"{name} comes to is the argument of its method"
+        )
+
+
+def _column(column: Any) -> Any:
+    return str(column) if isinstance(column, str) else CONVERTERS["int"](column)
+
+
+def refuse_attribute(self: Any, name: str, value: Any) -> None:
+    """Refuse state that is in no table: the `__setattr__` of applications."""
+    raise ProgramError(f"{type(self).__name__}.{name}: keep state in a column of a Table")

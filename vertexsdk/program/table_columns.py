@@ -1,0 +1,312 @@
+"""The columns of tables that triggers watch: their types, and how values are kept and stored.
+
+A value in memory is immutable and compares with `==`: a list is a tuple, a vector is the bytes of
+its numbers, a family is a dict that is replaced when a cell changes. So the row that a trigger last
+saw costs a reference.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import types
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, get_args, get_origin
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.errors import InputError, ProgramError, excerpt
+from vertexsdk.program.keyed import CONVERTERS, DEFAULTS, DTYPES, KINDS, Parameter
+from vertexsdk.program.keyed_state import kind_of_type
+
+_ITEMS = ("int", "float", "bool", "str")  # what JSON has
+
+
+def _converter(kind: str) -> Callable[[Any], Any]:
+    """Return what converts a value to a type; NaN is one object, which equals itself."""
+    convert = CONVERTERS[kind]
+    if kind != "float":
+        return convert
+
+    def number(value: Any) -> float:
+        value = convert(value)
+        return value if value == value else math.nan
+
+    return number
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column with one value of a simple type for each row.
+
+    Args:
+        name: of the column.
+        kind: the type of its values, of `KINDS`.
+        default: the value of a row that has none.
+
+    Example:
+        >>> Column("count", "int", 0).convert(True)
+        1
+    """
+
+    name: str
+    kind: str
+    default: Any
+
+    @property
+    def stored_kind(self) -> str:
+        """The type of what is stored, of `KINDS`."""
+        return self.kind
+
+    @property
+    def described(self) -> str:
+        """The type, as a user declares it."""
+        return self.kind
+
+    def convert(self, value: Any) -> Any:
+        """Return a value as this column keeps it.
+
+        Raises:
+            InputError: it is of another type.
+        """
+        return _CONVERT[self.kind](value)
+
+    def store(self, value: Any) -> Any:
+        """Return a kept value as it is stored, logged and sent."""
+        return value
+
+    def restore(self, stored: Any) -> Any:
+        """Return the value that `store` returned."""
+        return _CONVERT["float"](stored) if self.kind == "float" else stored
+
+    def show(self, value: Any) -> Any:
+        """Return a kept value as a user sees it."""
+        return value
+
+
+@dataclass(frozen=True)
+class ListColumn(Column):
+    """A column of lists, `list[str]`; `kind` is the type of the items."""
+
+    @property
+    def stored_kind(self) -> str:
+        """JSON."""
+        return "str"
+
+    @property
+    def described(self) -> str:
+        """The type, as a user declares it."""
+        return f"list[{self.kind}]"
+
+    def convert(self, value: Any) -> Any:
+        """Return a list as a tuple."""
+        if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+            raise InputError(f"{excerpt(value)} is not a list of {self.kind}; give a list")
+        return tuple(map(_CONVERT[self.kind], value))
+
+    def store(self, value: Any) -> Any:
+        """Return the items as JSON."""
+        return json.dumps(value)
+
+    def restore(self, stored: Any) -> Any:
+        """Return the items of JSON."""
+        return tuple(map(_CONVERT[self.kind], json.loads(stored)))
+
+    def show(self, value: Any) -> Any:
+        """Return a list, which is the user's own."""
+        return list(value)
+
+
+@dataclass(frozen=True)
+class VectorColumn(Column):
+    """A column of vectors of one size; `kind` is the type of their numbers."""
+
+    size: int
+
+    @property
+    def stored_kind(self) -> str:
+        """The bytes of the numbers, little-endian."""
+        return "bytes"
+
+    @property
+    def described(self) -> str:
+        """The type, as a user declares it."""
+        return f"Array({self.kind}, size={self.size})"
+
+    def convert(self, value: Any) -> Any:
+        """Return the bytes of a vector."""
+        try:
+            vector = np.asarray(value)
+            wrong = vector.shape != (self.size,) or not np.can_cast(
+                vector.dtype, DTYPES[self.kind], "same_kind"
+            )
+        except ValueError:  # lists of different lengths
+            wrong = True
+        if wrong:
+            raise InputError(
+                f"{excerpt(value)} is not a vector of {self.size} numbers of type {self.kind}"
+            )
+        return vector.astype(DTYPES[self.kind]).tobytes()
+
+    def show(self, value: Any) -> NDArray[Any]:
+        """Return a vector that cannot be changed in place."""
+        return np.frombuffer(value, DTYPES[self.kind])
+
+
+@dataclass(frozen=True)
+class FamilyColumn(Column):
+    """A family of columns that are named at run time; `kind` is the type of their values.
+
+    Args:
+        names: the type of the names of its columns, "int" or "str".
+    """
+
+    names: str
+
+    @property
+    def stored_kind(self) -> str:
+        """JSON."""
+        return "str"
+
+    @property
+    def described(self) -> str:
+        """The type, as a user declares it."""
+        return f"Family({self.names}, {self.kind})"
+
+    def convert(self, value: Any) -> Any:
+        """Return cells as a dict."""
+        pairs = value.items() if isinstance(value, Mapping) else value
+        if isinstance(value, str | bytes) or not isinstance(pairs, Iterable):
+            raise InputError(f"{excerpt(value)} is not a dict of cells; give a dict")
+        try:
+            return {self.convert_name(name): _CONVERT[self.kind](cell) for name, cell in pairs}
+        except (TypeError, ValueError):
+            raise InputError(f"{excerpt(value)} is not a dict of cells; give a dict") from None
+
+    def convert_name(self, name: Any) -> Any:
+        """Return the name of a column of the family."""
+        return CONVERTERS[self.names](name)
+
+    def convert_cell(self, value: Any) -> Any:
+        """Return the value of one cell."""
+        return _CONVERT[self.kind](value)
+
+    def store(self, value: Any) -> Any:
+        """Return the cells as JSON."""
+        return json.dumps(sorted(value.items()))
+
+    def restore(self, stored: Any) -> Any:
+        """Return the cells of JSON."""
+        return self.convert(json.loads(stored))
+
+    def show(self, value: Any) -> Any:
+        """Return the cells as a dict that cannot be changed in place."""
+        return types.MappingProxyType(value)
+
+
+_CONVERT: dict[str, Callable[[Any], Any]] = {kind: _converter(kind) for kind in KINDS}
+
+
+class Family:
+    """The type of a family of columns of a `Table`: sparse cells that are named at run time.
+
+    Args:
+        name: the type of the names of the columns: `int` (64 bits) or `str`.
+        value: the type of their values: `int` (64 bits), `float`, `bool` or `str`.
+
+    Raises:
+        ProgramError: a type that is not supported.
+
+    Example:
+        >>> Family(str, float)
+        Family(str, float)
+    """
+
+    def __init__(self, name: type, value: type) -> None:
+        self.name = kind_of_type(name, ("int", "str"), "Family: a name of type")
+        self.value = kind_of_type(value, _ITEMS, "Family: a value of type")
+
+    def __repr__(self) -> str:
+        return f"Family({self.name}, {self.value})"
+
+
+@dataclass(frozen=True)
+class ColumnParameter(Parameter):
+    """The parameter of a method that takes a column as it is stored.
+
+    Args:
+        column: which has a value; what is a text is JSON where that has several.
+    """
+
+    column: Column = Column("", "int", 0)
+
+    @cached_property
+    def convert(self) -> Callable[[Any], Any]:
+        """Turns a user's value into a stored one, or raises InputError."""
+        column = self.column
+        if column.__class__ is Column:
+            return column.convert
+
+        def stored(value: Any) -> Any:
+            if isinstance(value, str):
+                try:
+                    value = json.loads(value)
+                except ValueError:
+                    raise InputError(f"{excerpt(value)} is not JSON, as [1, 2] is") from None
+            return column.store(column.convert(value))
+
+        return stored
+
+    @property
+    def as_given(self) -> bool:
+        """See `Parameter`."""
+        return self.column.__class__ is Column
+
+
+def column_of(name: str, declared: Any, what: str) -> Column:
+    """Return the column that a declaration stands for.
+
+    Args:
+        name: of the column.
+        declared: a type, a default, `list[T]`, `Array(float, size=n)` or `Family(str, float)`.
+        what: begins the error.
+
+    Raises:
+        ProgramError: it is none of them.
+
+    Example:
+        >>> column_of("links", list[str], "pages").described
+        'list[str]'
+        >>> column_of("rank", 0.15, "pages").default
+        0.15
+    """
+    if isinstance(declared, Family):
+        return FamilyColumn(name, declared.value, {}, declared.name)
+    size = getattr(declared, "size", None)
+    if isinstance(size, int) and hasattr(declared, "fields"):  # the state element Array
+        kind = declared.fields["value"]
+        return VectorColumn(name, kind, np.zeros(size, DTYPES[kind]).tobytes(), size)
+    if get_origin(declared) is list:
+        kind = kind_of_type(get_args(declared)[0], _ITEMS, f"{what}.{name}: a list of")
+        return ListColumn(name, kind, ())
+    for kind, of in KINDS.items():
+        if declared is of:
+            return Column(name, kind, DEFAULTS[kind])
+        if type(declared) is of:
+            return Column(name, kind, _CONVERT[kind](declared))
+    raise ProgramError(
+        f"{what}.{name}: {excerpt(declared)} is not the type of a column: use int, float, bool, "
+        "str, bytes, a default of one of them, list[T], Array(float, size=n) or Family(str, T)"
+    )
+
+
+def mismatch(column: Column, error: InputError) -> InputError:
+    """Return the error of a value that is not of a column's type, with its name.
+
+    >>> mismatch(Column("count", "int", 0), InputError("'a' is not an int"))
+    InputError("column count: 'a' is not an int")
+    """
+    return InputError(f"column {column.name}: {error}")

@@ -1,0 +1,436 @@
+"""`TriggerLoop`: classes of triggers on partitions, with their tables in a store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from vertexsdk.engine.keyed.calls import Calls, Values, number_of_values, stored_values
+from vertexsdk.engine.keyed.keyed_engine import KeyedEngine
+from vertexsdk.errors import CallError, InputError, excerpt
+from vertexsdk.loops.snapshot_policy import SnapshotEvery, SnapshotKind, SnapshotPolicy
+from vertexsdk.loops.streams.intake import Stream
+from vertexsdk.program.keyed import ABSENT, Parameter, TableSpec
+from vertexsdk.program.trigger_program import (
+    DEFAULT_ROUNDS,
+    GIVEN,
+    Accumulator,
+    PlainTrigger,
+    TriggerProgram,
+)
+from vertexsdk.state import Manifest, Store
+from vertexsdk.state.address import Address
+from vertexsdk.stateful._columns import blocks_of, table_of
+from vertexsdk.stateful.call_stream import CallBatch
+from vertexsdk.stateful.keyed_loop import KeyedLoop
+from vertexsdk.triggers._program import trigger_program
+from vertexsdk.triggers._tables import arrow_table, columns_of
+from vertexsdk.triggers.triggers import Triggers
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Applications = type[Triggers] | Triggers | Sequence[type[Triggers] | Triggers]
+
+
+@dataclass(frozen=True)
+class _Signature:
+    """Some of the parameters of a method."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    writes: bool = True
+
+
+class TriggerLoop(KeyedLoop):
+    """Classes of triggers that run on partitions, and keep their tables.
+
+    Rows that are written and deleted run the triggers that watch them, and these others, until
+    nothing changes any more: then `upsert` returns. What was written is in the log of the store
+    before that. Where a trigger raises, the row that led to it is refused, and changes nothing.
+
+    Args:
+        applications: a class of triggers, or several, which share tables of the same name;
+            `Rank(tolerance=1e-6)` has other parameters than `Rank`.
+        backend: URL of the store; the default is that of `MainLoop`.
+        loop: the name of the loop in the store; by default those of the classes, joined by "-".
+        partitions: among how many the rows are divided; by default one, or one per executor.
+        spark: the session on whose executors the partitions are; None for this process.
+        snapshot_every: write the changed rows to the store after so many rows that were written,
+            or a time as "10s". `close` does, and a resumed loop repeats what came since then.
+        snapshots: "asynchronous", rows are copied while others are written, and a thread stores
+            them; or "synchronous".
+        max_rounds: how many rounds may follow from one change; more is an error, which names the
+            trigger.
+        schedule: "rounds", every row for which a trigger has events runs once in a round; or
+            "eager", triggers run a few at a time and more often, to compare.
+        replace: drop the rows of an earlier loop of that name.
+
+    Attributes:
+        program: what the classes became.
+        loop: the name of the loop in the store.
+        partitions: how many there are; see `rescale`.
+
+    Raises:
+        InputError: arguments that do not fit each other, or the store has rows of this loop.
+        ProgramError: a class cannot run as written, or two declare a table in different ways.
+        StateError: the store cannot be opened.
+
+    Example:
+        >>> from vertexsdk import Table, Triggers, on_change
+        >>> class Words(Triggers):
+        ...     pages = Table(url=str, text=str)
+        ...     words = Table(word=str, count=int)
+        ...     @on_change(pages, "text")
+        ...     def split(self, page, old):
+        ...         for word in old.text.split():
+        ...             self.words[word].count -= 1
+        ...         for word in page.text.split():
+        ...             self.words[word].count += 1
+        >>> with TriggerLoop(Words, backend="memory://trigger-loop") as loop:
+        ...     loop.upsert("pages", url=["a", "b"], text=["to be or", "not to be"])
+        ...     loop.delete("pages", "b")
+        ...     loop.lookup("words", ["be", "or", "not"])
+        {'be': {'count': 1}, 'or': {'count': 1}}
+    """
+
+    _kind = "triggers"
+    program: TriggerProgram
+
+    def __init__(
+        self,
+        applications: Applications,
+        *,
+        backend: str | Address | None = None,
+        loop: str | None = None,
+        partitions: int | None = None,
+        spark: SparkSession | None = None,
+        snapshot_every: SnapshotEvery | None = None,
+        snapshots: SnapshotKind = "asynchronous",
+        max_rounds: int = DEFAULT_ROUNDS,
+        schedule: str = "rounds",
+        replace: bool = False,
+    ) -> None:
+        program = trigger_program(applications, max_rounds=max_rounds, schedule=schedule)
+        policy = SnapshotPolicy.of(snapshot_every, snapshots)
+        self._open(program, backend, loop, partitions, spark, policy, replace=replace)
+
+    @classmethod
+    def resume(
+        cls,
+        applications: Applications,
+        *,
+        backend: str | Address | None = None,
+        loop: str | None = None,
+        partitions: int | None = None,
+        spark: SparkSession | None = None,
+        snapshot_every: SnapshotEvery | None = None,
+        snapshots: SnapshotKind = "asynchronous",
+        max_rounds: int = DEFAULT_ROUNDS,
+        schedule: str = "rounds",
+    ) -> Self:
+        """Continue a loop from its store: read the snapshot, and repeat what came since then.
+
+        Args:
+            applications: with the tables that the loop was written with.
+            backend, loop, spark, snapshot_every, snapshots, max_rounds, schedule: as for
+                `TriggerLoop`.
+            partitions: among how many the rows are divided from now on.
+
+        Raises:
+            StateInputError: the store has no such loop.
+            InputError, ProgramError, StateError: as for `TriggerLoop`.
+        """
+        own = cls.__new__(cls)
+        program = trigger_program(applications, max_rounds=max_rounds, schedule=schedule)
+        policy = SnapshotPolicy.of(snapshot_every, snapshots)
+        own._open(program, backend, loop, partitions, spark, policy, resume=True)
+        return own
+
+    def _begin(
+        self, store: Store, newest: Manifest | None, policy: SnapshotPolicy,
+        engine: KeyedEngine | None,
+    ) -> None:  # fmt: skip
+        """See `KeyedLoop`."""
+        self._batch = 0
+        super()._begin(store, newest, policy, engine)
+
+    def upsert(self, table: str, rows: Any = None, /, **columns: Any) -> None:
+        """Insert rows, or set columns of those that are there, and run what this triggers.
+
+        Columns that are not given are not changed; those of a new row have their defaults. Of rows
+        with the same key the last one counts. Rows are taken in blocks of 65,536.
+
+        Args:
+            table: its name.
+            rows: an Arrow table or a data frame of pandas, Polars or Spark with columns of the
+                table. Others are refused.
+            columns: in place of that the values of columns by name, the key among them: lists,
+                arrays, columns of Arrow, pandas or Polars; or for one row its values.
+
+        Raises:
+            InputError: there is no such table or column, or values are of another type; earlier
+                blocks are written.
+            CallError: a trigger raised: the rows that led to it are not written, all others are.
+            RunError, StateError: a processor or the store failed: the rows may be written or not.
+
+        Example:
+            >>> loop.upsert("pages", url=["a"], links=[["b", "c"]])  # doctest: +SKIP
+            >>> loop.upsert("pages", url="a", links=["b", "c"])  # doctest: +SKIP
+            >>> loop.upsert("pages", data_frame)  # doctest: +SKIP
+        """
+        spec = self._table(table)
+        method = self.program.method_of(table, deletes=False)
+        known = list(self.program.methods.values())[method]
+        key = known.parameters[1]
+        call = f"upsert({table!r})"
+        if rows is not None:
+            if columns:
+                raise InputError(f"{call}: give a table, or columns by name, and not both")
+            given = table_of(rows)
+            if given is None:
+                raise InputError(
+                    f"{call}: {excerpt(rows)} is not a table: give an Arrow table, a data frame, "
+                    f"or columns by name, as {key.name}=[...]"
+                )
+            columns = {name: given[name] for name in given.column_names}
+        own = {p.name: p for p in (key, *known.parameters[3:])}
+        for name in columns:
+            if name not in own:
+                raise InputError(f"{call}: {table} has no column {name!r}; it has {', '.join(own)}")
+        if key.name not in columns:
+            raise InputError(f"{call}: the key is missing: give {key.name}=")
+        if _is_one(columns[key.name]):
+            columns = {name: [value] for name, value in columns.items()}
+        parameters = tuple(p for p in own.values() if p.name in columns)
+        self._write(method, spec, parameters, columns, call)
+
+    def delete(self, table: str, keys: Any) -> None:
+        """Delete rows, and run what this triggers; keys without a row are left out.
+
+        What accumulators have set of a row comes back, where they still have partial results.
+
+        Args:
+            table: its name.
+            keys: a key, or several of them (a list, an array, a column).
+
+        Raises:
+            InputError, CallError, RunError, StateError: as for `upsert`.
+        """
+        spec = self._table(table)
+        method = self.program.method_of(table, deletes=True)
+        key = list(self.program.methods.values())[method].parameters[1]
+        given = [keys] if _is_one(keys) else keys
+        self._write(method, spec, (key,), {key.name: given}, f"delete({table!r})")
+
+    def _write(
+        self, method: int, spec: TableSpec, parameters: tuple[Parameter, ...],
+        columns: Mapping[str, Any], call: str,
+    ) -> None:  # fmt: skip
+        """Write rows of which some columns are given."""
+        signature = _Signature(call, parameters)
+        failed: list[CallError] = []
+        count = 0
+        for values in blocks_of(spec.name, signature, [columns[p.name] for p in parameters], call):
+            taken = dict(zip([p.name for p in parameters], values, strict=True))
+            rows = number_of_values(values[0])
+            with self._lock:
+                _, errors = self._run(self._calls(method, taken, rows))
+            count += rows
+            failed += [errors[number] for number in sorted(errors)]
+        if failed:
+            error = failed[0]
+            if len(failed) > 1:
+                error = CallError(f"{error} (and {len(failed) - 1:,} more of {count:,} rows)")
+                error.user_frames = failed[0].user_frames
+            raise error
+
+    def _calls(self, method: int, columns: Mapping[str, Values], rows: int) -> Calls:
+        """Return the calls that write rows, as one batch; called with the lock."""
+        parameters = list(self.program.methods.values())[method].parameters
+        self._batch = max(self._batch, self._history.record.calls) + 1
+        arguments: dict[tuple[int, int], Values] = {
+            (method, 0): np.full(rows, self._batch, np.int64)
+        }
+        for p, parameter in enumerate(parameters[1:], 1):
+            if parameter.name == GIVEN:
+                bits = [1 << k for k, c in enumerate(parameters[3:]) if c.name in columns]
+                arguments[method, p] = np.full(rows, sum(bits), np.int64)
+            elif parameter.name in columns:
+                arguments[method, p] = columns[parameter.name]
+            else:
+                arguments[method, p] = _repeated(parameter, rows)
+        return Calls(np.full(rows, method, np.uint8), arguments)
+
+    def _table(self, name: str) -> TableSpec:
+        tables = list(dict.fromkeys(does.table for does in self.program.does))
+        if name not in tables:
+            raise InputError(f"there is no table {excerpt(name)}; there are {', '.join(tables)}")
+        return self.program.tables[name]
+
+    def lookup(self, table: str, keys: Any) -> dict[Any, dict[str, Any]]:
+        """Return the rows of some keys as they are now; keys without one are left out.
+
+        Args:
+            table: its name.
+            keys: a key, or several of them (a list, an array, ...).
+
+        Returns:
+            For each key the values of its columns by name: lists, dicts of families, and for
+            vectors arrays (size,).
+
+        Raises:
+            InputError: keys of another type, or no such table.
+            RunError: a processor was lost.
+        """
+        spec = self._table(table)
+        wanted = list(map(spec.convert_key, [keys] if _is_one(keys) else keys))
+        with self._lock:
+            self._drain()
+            self._recover()
+            assert self._engine is not None
+            rows = self._engine.lookup(table, wanted)
+        return {k: row for k, row in zip(wanted, rows, strict=True) if row is not None}
+
+    def read(self, table: str) -> pa.Table:
+        """Return all rows of a table as they are now, in the order of their keys.
+
+        Args:
+            table: its name.
+
+        Returns:
+            An Arrow table with the key and the columns; lists are lists, vectors lists of a fixed
+            size, families maps.
+
+        Raises:
+            InputError: no such table.
+            RunError: a processor was lost.
+
+        Example:
+            >>> from vertexsdk import Table, Triggers
+            >>> class Ranks(Triggers):
+            ...     pages = Table(url=str, rank=0.15)
+            >>> with TriggerLoop(Ranks, backend="memory://trigger-read") as loop:
+            ...     loop.upsert("pages", url=["b", "a"], rank=[0.5, 0.25])
+            ...     loop.read("pages").to_pylist()
+            [{'url': 'a', 'rank': 0.25}, {'url': 'b', 'rank': 0.5}]
+        """
+        spec = self._table(table)
+        with self._lock:
+            self._drain()
+            self._recover()
+            assert self._engine is not None
+            state = self._engine.rows(table)
+        key = list(self.program.methods.values())[self.program.method_of(table, deletes=True)].key
+        assert key is not None
+        return arrow_table(key, spec.element, state.rows)
+
+    def start(
+        self,
+        table: str,
+        stream: DataFrame | str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        *,
+        columns: Sequence[str] | None = None,
+        delete: bool = False,
+        follow: bool | None = None,
+        idle: float | None = None,
+        checkpointLocation: str | None = None,
+        trigger: Mapping[str, Any] | None = None,
+    ) -> Stream:
+        """Start to write the rows of a stream in the background, each once across restarts.
+
+        A restarted stream goes on after the last row: how far it is, is committed with the rows. A
+        row that a trigger refuses is counted and logged.
+
+        Args:
+            table: its name.
+            stream: files, directories and globs, Parquet or CSV whose first line has the names of
+                columns; or a streaming DataFrame. In CSV files lists and families are JSON.
+            columns: those to set; by default all that the stream has.
+            delete: delete the rows whose keys the stream has.
+            follow, idle: for files: as for `MethodCalls.start`.
+            checkpointLocation, trigger: for a DataFrame: as for `MethodCalls.start`.
+
+        Returns:
+            The stream: `progress()`, `stop()`, `awaitTermination()`, `processAllAvailable()`.
+
+        Raises:
+            InputError: no such table or column, another kind of stream, or options for the other
+                kind; nothing was started.
+
+        Example:
+            >>> loop.start("pages", "pages/*.parquet", follow=True)  # doctest: +SKIP
+        """
+        self._table(table)
+        number = self.program.method_of(table, deletes=delete)
+        method = list(self.program.methods.values())[number]
+        own = {p.name: p for p in (method.parameters[1], *method.parameters[3:])}
+        wanted = list(columns_of(stream, own)) if columns is None else list(columns)
+        for name in wanted:
+            if name not in own:
+                raise InputError(
+                    f"start({table!r}): {table} has no column {name!r}; it has {', '.join(own)}"
+                )
+        names = dict.fromkeys([method.parameters[1].name, *wanted])
+        taken = tuple(replace(own[name], default=ABSENT) for name in names)
+        signature = _Signature(method.name, taken)
+
+        def take(batch: CallBatch) -> Mapping[int, CallError]:
+            columns = {p.name: batch.calls.arguments[number, k] for k, p in enumerate(taken)}
+            with self._lock:
+                calls = self._calls(number, columns, len(batch))
+                return self._take(replace(batch, calls=calls))
+
+        options = {
+            "follow": follow, "idle": idle, "checkpointLocation": checkpointLocation,
+            "trigger": trigger,
+        }  # fmt: skip
+        return self._start(f"start({table!r})", number, signature, stream, options, take)
+
+    def process_all_available(self) -> None:
+        """Return when all rows that streams have at this moment are written, and triggers ran.
+
+        Raises:
+            Exception: what a stream has failed with.
+        """
+        for stream in self._streams:
+            stream.processAllAvailable()
+        with self._lock:
+            self._drain()
+
+    def explain(self) -> str:
+        """Return the tables, and the triggers that watch each."""
+        lines = [self.program.name]
+        for does in self.program.does[::2]:
+            spec = self.program.tables[does.table]
+            columns = ", ".join(f"{c.name} {c.described}" for c in spec.element.columns)
+            shown = f"  table        {does.table}  {spec.key} → {columns}"
+            lines.append(shown + ", on every processor" * (spec.where == "everywhere"))
+        for trigger in self.program.triggers:
+            cls = self.program.applications[trigger.application].cls.__name__
+            if isinstance(trigger, PlainTrigger):
+                own = self.program.tables[trigger.table].element.columns
+                watched = ", ".join(own[k].name for k in sorted(trigger.columns))
+                when = ", when it passes a filter" if trigger.when else ""
+                lines.append(
+                    f"  on change    {cls}.{trigger.name}  {trigger.table}: {watched}{when}"
+                )
+            else:
+                assert isinstance(trigger, Accumulator)
+                how = "at the end of a round" if trigger.synchronous else "as results arrive"
+                lines.append(f"  accumulator  {cls}.{trigger.name}  {trigger.algebra!r}, {how}")
+        return "\n".join(lines)
+
+
+def _is_one(keys: Any) -> bool:
+    return isinstance(keys, str | bytes) or not isinstance(keys, Iterable)
+
+
+def _repeated(parameter: Parameter, rows: int) -> Values:
+    """Return a column that has the default in all rows."""
+    return stored_values(parameter.kind, [parameter.default] * rows)
