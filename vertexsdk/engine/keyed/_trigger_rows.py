@@ -146,7 +146,8 @@ class TableView:
 
     def exists(self, row: tuple[Any, ...]) -> bool:
         """Return whether a row is there: it was inserted, or a column is not its default."""
-        return bool(row[-2] or row[:-2] != self.element.default[:-2])
+        default: tuple[Any, ...] = self.element.default
+        return bool(row[-2]) or row[:-2] != default[:-2]
 
     def place(self, name: str) -> int:
         """Return the place of a column.
@@ -389,7 +390,8 @@ class Increment:
         return Increment(self.view, self.key, self.place, self.amount + amount)
 
     def __sub__(self, amount: Any) -> Increment:
-        return self.__add__(-amount)
+        less: Increment = self + -amount
+        return less
 
     def refuse(self, *_: Any) -> NoReturn:
         """Refuse to read the column."""
