@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 FILES = {"__init__.py", "__main__.py", "errors.py", "py.typed"}
 ROOMS = {
     "arrays", "cli", "compile", "engine", "graph", "loops", "notebook", "program", "state",
-    "stateful", "testing", "transport",
+    "stateful", "testing", "transport", "triggers",
 }  # fmt: skip
 OTHER_TESTS = {
     "__init__.py", "algorithms", "benchmarks", "cluster", "conftest.py", "docs", "examples",

@@ -151,6 +151,10 @@ class VectorColumn(Column):
             )
         return vector.astype(DTYPES[self.kind]).tobytes()
 
+    def restore(self, stored: Any) -> Any:
+        """Return the bytes that are stored."""
+        return stored
+
     def show(self, value: Any) -> NDArray[Any]:
         """Return a vector that cannot be changed in place."""
         return np.frombuffer(value, DTYPES[self.kind])
@@ -233,6 +237,17 @@ class Family:
         return f"Family({self.name}, {self.value})"
 
 
+def _of_json(column: Column, text: str) -> Any:
+    """Return what JSON stands for; names of JSON that are ints are texts there."""
+    try:
+        value = json.loads(text)
+        if isinstance(column, FamilyColumn) and column.names == "int" and isinstance(value, dict):
+            value = {int(name): cell for name, cell in value.items()}
+    except ValueError:
+        raise InputError(f"{excerpt(text)} is not JSON of a {column.described}") from None
+    return value
+
+
 @dataclass(frozen=True)
 class ColumnParameter(Parameter):
     """The parameter of a method that takes a column as it is stored.
@@ -252,10 +267,7 @@ class ColumnParameter(Parameter):
 
         def stored(value: Any) -> Any:
             if isinstance(value, str):
-                try:
-                    value = json.loads(value)
-                except ValueError:
-                    raise InputError(f"{excerpt(value)} is not JSON, as [1, 2] is") from None
+                value = _of_json(column, value)
             return column.store(column.convert(value))
 
         return stored

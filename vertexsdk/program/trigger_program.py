@@ -25,7 +25,7 @@ from vertexsdk.program.keyed import (
     TableSpec,
     TaskElement,
 )
-from vertexsdk.program.keyed_state import RowsState, StateElement, field_name
+from vertexsdk.program.keyed_state import Journal, RowsState, StateElement, field_name
 from vertexsdk.program.table_columns import Column, ColumnParameter, VectorColumn
 
 Version: TypeAlias = tuple[int, int]  # wave and round
@@ -101,9 +101,11 @@ class CellRows(RowsState):
         convert = self.element.value.convert
         return {column: convert(cell) for column, cell in json.loads(fields)}
 
-    def describe(self, key: Any) -> dict[str, Any]:
-        """Return the cells by column."""
-        return {column: self.element.value.show(cell) for column, cell in self.rows[key].items()}
+    def fork(self, journal: Journal) -> RowsState:
+        """See `RowsState`; cells are changed where they are."""
+        other = super().fork(journal)
+        other.rows = {key: dict(cells) for key, cells in self.rows.items()}
+        return other
 
 
 class CellElement(StateElement):

@@ -2,13 +2,16 @@
 
 `elements` has what a class keeps its state in, `placement` where, and `stateful` its base. The
 analysis of a class makes a keyed program of it, which `engine.keyed` runs; `stateful_loop` is the
-user's object, `call_stream` feeds it, `stateful_client` calls it from another process, and
+user's object, and `keyed_loop` what it has in common with the loop of triggers; `call_columns` has
+the arguments of many calls, `call_stream` feeds them, `stateful_client` calls it from another process, and
 `reading` reads what is stored of it.
 """
 
 __all__ = [
+    "call_columns",
     "call_stream",
     "elements",
+    "keyed_loop",
     "placement",
     "reading",
     "stateful",

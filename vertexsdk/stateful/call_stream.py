@@ -25,7 +25,7 @@ from vertexsdk.graph.load.followed_files import FollowedFile, FollowedFiles
 from vertexsdk.loops.streams.file_stream import FileStream, paths_of, refuse_others
 from vertexsdk.loops.streams.intake import Intake, Stream, StreamProgress
 from vertexsdk.program.keyed import ABSENT, Parameter, with_article
-from vertexsdk.stateful._columns import BLOCK, Signature, blocks_of
+from vertexsdk.stateful.call_columns import BLOCK, Signature, blocks_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

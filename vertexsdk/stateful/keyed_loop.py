@@ -24,9 +24,9 @@ from vertexsdk.program.keyed import KeyedProgram
 from vertexsdk.state import Manifest, Store
 from vertexsdk.state.address import Address, address_or_default
 from vertexsdk.state.version_history import ClosedError
-from vertexsdk.stateful._columns import BLOCK
 from vertexsdk.stateful._history import CallHistory, counts_of
 from vertexsdk.stateful._snapshots import CallSnapshots
+from vertexsdk.stateful.call_columns import BLOCK
 from vertexsdk.stateful.call_stream import CallBatch, CallIntake, FedMethod, start_calls
 from vertexsdk.transport.select import transport_for
 from vertexsdk.transport.shipping import ship_by_value

@@ -18,8 +18,8 @@ from vertexsdk.loops.streams.intake import Stream
 from vertexsdk.state.address import Address
 from vertexsdk.stateful._analysis import compiled_program, program_of
 from vertexsdk.stateful._call_service import CallAnswers
-from vertexsdk.stateful._columns import blocks_of
 from vertexsdk.stateful._explain import KeyedExplanation
+from vertexsdk.stateful.call_columns import blocks_of
 from vertexsdk.stateful.elements import choose_element
 from vertexsdk.stateful.keyed_loop import KeyedLoop
 from vertexsdk.stateful.stateful import Stateful, bind, without_self

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import csv
+import glob
 import os
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 
-from vertexsdk.errors import InputError
-from vertexsdk.graph.load._files import expand
 from vertexsdk.loops.streams.file_stream import paths_of
 from vertexsdk.program.table_columns import Column, FamilyColumn, ListColumn, VectorColumn
 from vertexsdk.program.trigger_program import TableElement
@@ -58,9 +56,7 @@ def columns_of(stream: Any, table: Collection[str]) -> Sequence[str]:
     if not isinstance(stream, str | os.PathLike | Sequence):
         names = getattr(stream, "columns", table)
         return [name for name in table if name in names]
-    files: list[str] = []
-    with suppress(InputError):
-        files = expand(paths_of(stream))
+    files = [file for path in paths_of(stream) for file in _files(path)]
     if not files:
         return list(table)
     if files[0].endswith(".parquet"):
@@ -72,3 +68,10 @@ def columns_of(stream: Any, table: Collection[str]) -> Sequence[str]:
             separator = "\t" if files[0].endswith((".tsv", ".tab")) else ","
             names = next(csv.reader(file, delimiter=separator), [])
     return [name for name in table if name in names] or list(table)
+
+
+def _files(path: str) -> list[str]:
+    """Return the files that a path or a glob names, those of a directory included."""
+    names = [path] if os.path.exists(path) else sorted(glob.glob(path))
+    inside = [os.path.join(n, f) for n in names if os.path.isdir(n) for f in sorted(os.listdir(n))]
+    return [name for name in [*names, *inside] if os.path.isfile(name)]

@@ -25,7 +25,7 @@ from vertexsdk.program.trigger_program import (
 )
 from vertexsdk.state import Manifest, Store
 from vertexsdk.state.address import Address
-from vertexsdk.stateful._columns import blocks_of, table_of
+from vertexsdk.stateful.call_columns import blocks_of, table_of
 from vertexsdk.stateful.call_stream import CallBatch
 from vertexsdk.stateful.keyed_loop import KeyedLoop
 from vertexsdk.triggers._program import trigger_program

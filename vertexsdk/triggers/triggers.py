@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from vertexsdk.engine.keyed._trigger_rows import refuse_attribute
 from vertexsdk.errors import InputError, ProgramError, excerpt
 from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.keyed import CONVERTERS, DEFAULTS, DTYPES, KINDS
@@ -243,7 +242,8 @@ class Triggers:
         values = parameters_of(type(self), parameters)
         object.__setattr__(self, "_parameters", values)
 
-    __setattr__ = refuse_attribute
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise ProgramError(f"{type(self).__name__}.{name}: keep state in a column of a Table")
 
     def __repr__(self) -> str:
         given = self.__dict__["_parameters"]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple, NoReturn
 
-from vertexsdk.errors import InputError, ProgramError, excerpt
+from vertexsdk.errors import InputError, excerpt
 from vertexsdk.program.keyed import CONVERTERS
 from vertexsdk.program.table_columns import Column, FamilyColumn, ListColumn, mismatch
 from vertexsdk.program.trigger_program import Accumulator, TableElement, TableRows, key_text
@@ -147,7 +147,7 @@ class TableView:
     def exists(self, row: tuple[Any, ...]) -> bool:
         """Return whether a row is there: it was inserted, or a column is not its default."""
         default: tuple[Any, ...] = self.element.default
-        return bool(row[-2]) or row[:-2] != default[:-2]
+        return bool(row[-2]) or bool(row[:-2] != default[:-2])
 
     def place(self, name: str) -> int:
         """Return the place of a column.
@@ -229,7 +229,8 @@ class Row:
             self._shown.pop(place, None)
 
     def __bool__(self) -> bool:
-        return self._view.exists(self._row)
+        there: bool = self._view.exists(self._row)
+        return there
 
     def __repr__(self) -> str:
         view = self._view
@@ -461,8 +462,3 @@ class CellWriter:
 
 def _column(column: Any) -> Any:
     return str(column) if isinstance(column, str) else CONVERTERS["int"](column)
-
-
-def refuse_attribute(self: Any, name: str, value: Any) -> None:
-    """Refuse state that is in no table: the `__setattr__` of applications."""
-    raise ProgramError(f"{type(self).__name__}.{name}: keep state in a column of a Table")
