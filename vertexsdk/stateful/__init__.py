@@ -2,9 +2,9 @@
 
 `elements` has what a class keeps its state in, `placement` where, and `stateful` its base. The
 analysis of a class makes a keyed program of it, which `engine.keyed` runs; `stateful_loop` is the
-user's object, and `keyed_loop` what it has in common with the loop of triggers; `call_columns` has
-the arguments of many calls, `call_stream` feeds them, `stateful_client` calls it from another process, and
-`reading` reads what is stored of it.
+user's object, `keyed_loop` what it has in common with the loop of triggers. `call_columns` has the
+arguments of many calls, `call_stream` reads them from files, `stateful_client` calls from another
+process, and `reading` reads what is stored.
 """
 
 __all__ = [
