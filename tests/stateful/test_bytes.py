@@ -41,7 +41,7 @@ from vertexsdk.engine.keyed._task import described_table
 from vertexsdk.engine.keyed.calls import Calls, join_values, python_values, take_values
 from vertexsdk.state import version_history
 from vertexsdk.state.stored_columns import accepted
-from vertexsdk.stateful import _columns, stateful_client
+from vertexsdk.stateful import call_columns, stateful_client
 from vertexsdk.stateful._analysis import program_of
 from vertexsdk.stateful._call_service import as_plain, of_plain
 from vertexsdk.testing.state_elements import StateElementSuite
@@ -84,8 +84,8 @@ class Rows(Stateful):
 @pytest.mark.parametrize("way", WAYS)
 def test_map_takes_rows_as_their_bytes(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     partitions = random.Random(seed()).choice([1, 2, 7])
-    monkeypatch.setattr(_columns, "_FIRST", 2)
-    monkeypatch.setattr(_columns, "_BYTES", 24)
+    monkeypatch.setattr(call_columns, "_FIRST", 2)
+    monkeypatch.setattr(call_columns, "_BYTES", 24)
     monkeypatch.setattr(version_history, "_BATCHES", 10)
     url = f"memory://rows-{way.replace(' ', '-')}"
     with StatefulLoop(Rows, backend=url, partitions=partitions, replace=True) as flow:
