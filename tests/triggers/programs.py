@@ -264,3 +264,36 @@ def sensors(readings: Rows) -> dict[Any, dict[str, Any]]:
             "readings": len(rows), "ids": sorted(rows),
         }  # fmt: skip
     return shown
+
+
+class KMeans(Triggers):
+    """Clusters of points, each with the mean of its own (section 4.3)."""
+
+    items = Table(id=int, point=Array(float, size=2), cluster=-1)
+    centres = Table(id=int, point=Array(float, size=2), broadcast=True)
+
+    @on_change(items, "point")
+    def assign(self, item, old):
+        if not item:
+            self.members[old.cluster].discard(item.id)
+            return
+        near = nearest(item.point, self.centres)
+        if near != item.cluster:
+            self.members[item.cluster].discard(item.id)
+            item.cluster = near
+        self.members[near][item.id] = item.point
+
+    @accumulate(Mean(float, size=2), synchronous=True)
+    def members(self, cluster, mean):
+        if cluster >= 0:
+            self.centres[cluster].point = mean
+
+    @on_change(centres, "point")
+    def again(self, centre, old):
+        self.activate(self.assign)
+
+
+def nearest(point: Any, centres: Any) -> int:
+    """Return the id of the centre that is nearest to a point."""
+    distances = [(float(((c.point - point) ** 2).sum()), c.id) for c in centres]
+    return min(distances, default=(0.0, -1))[1]

@@ -18,7 +18,7 @@ def run_history(case: Case, url: str, chance: random.Random, **options: Any) -> 
     options |= {
         "partitions": chance.choice([1, 2, 7]), "snapshot_every": chance.choice([None, 3, 8]),
         "snapshots": chance.choice(["asynchronous", "synchronous"]), "backend": url,
-        "schedule": chance.choice(["rounds", "rounds", "eager"]),
+        "schedule": chance.choice(["rounds", "rounds", "eager", "every"]),
     }  # fmt: skip
     print(options)
     history = History(case, TriggerLoop(case.cls, **options, replace=True), chance)

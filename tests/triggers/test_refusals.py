@@ -302,7 +302,12 @@ class Bounded(Triggers):
         (Objects, {}, ProgramError, "an accumulator is of int, float, bool or str"),
         (Bounded, {}, InputError, "Bounded needs a value for rate: give Bounded(rate=...)"),
         (Plain, {"max_rounds": 0}, InputError, "max_rounds is 0; give a number from 1 on"),
-        (Plain, {"schedule": "soon"}, InputError, "schedule is 'soon'; it must be 'rounds' or"),
+        (
+            Plain,
+            {"schedule": "soon"},
+            InputError,
+            "schedule is 'soon'; it must be 'rounds'",
+        ),
         (Plain, {"partitions": 0}, InputError, "partitions"),
     ],
 )

@@ -8,13 +8,12 @@ forks and other numbers of partitions are those of keyed state.
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from vertexsdk.errors import InputError
+from vertexsdk.program.accumulations import accumulation
 from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.keyed import (
     ABSENT,
@@ -29,8 +28,10 @@ from vertexsdk.program.keyed_state import Journal, RowsState, StateElement, fiel
 from vertexsdk.program.table_columns import Column, ColumnParameter, VectorColumn
 
 Version: TypeAlias = tuple[int, int]  # wave and round
-Total: TypeAlias = Callable[[Mapping[Any, Any]], Any]  # of the cells of a row
+Schedule: TypeAlias = Literal["rounds", "eager", "every"]
 DEFAULT_ROUNDS: Final = 1000
+_FEW_CELLS = 32  # of which a total is made at once
+_WORTH = 16  # cells that are added up in the time that one change takes
 
 
 class TableRows(RowsState):
@@ -84,10 +85,81 @@ class TableElement(StateElement):
         self.default = (*(c.default for c in columns), False, None)
 
 
+class RunningTotal(NamedTuple):
+    """What a row of an accumulator came to.
+
+    Attributes:
+        value: as `Accumulation.begin` returns it.
+        changes: of cells since then, each with its value before and after.
+    """
+
+    value: list[Any]
+    changes: list[tuple[Any, Any]]
+
+
 class CellRows(RowsState):
-    """The cells of an accumulator: a dict of column to value for each row."""
+    """The cells of an accumulator: a dict of column to value for each row.
+
+    What a row came to is kept with the changes since then, where the algebra can take a value back:
+    if they are few, the next total is made of them (`Incr`, section 5.2.5 of the Domino paper).
+    """
 
     element: CellElement
+
+    def __init__(self, spec: TableSpec, journal: Journal) -> None:
+        super().__init__(spec, journal)
+        self._running: dict[Any, RunningTotal] = {}
+
+    def put_cell(self, key: Any, column: Any, value: Any) -> bool:
+        """Set a cell; return whether it has another value now."""
+        cells = self.rows.get(key)
+        before = ABSENT if cells is None else cells.get(column, ABSENT)
+        if before is value or before == value:
+            return False
+        running = self._running.get(key)
+        if cells is None:
+            self.note(self.rows, key, key)
+            cells = self.rows[key] = {}
+        self.note(cells, column, key)
+        cells[column] = value
+        self._changed_cell(key, running, before, value)
+        return True
+
+    def discard_cell(self, key: Any, column: Any) -> bool:
+        """Remove a cell; return whether it was there."""
+        cells = self.rows.get(key)
+        if cells is None or column not in cells:
+            return False
+        running = self._running.get(key)
+        self.note(cells, column, key)
+        before = cells.pop(column)
+        if not cells:
+            self.note(self.rows, key, key)
+            del self.rows[key]
+        self._changed_cell(key, running, before, ABSENT)
+        return True
+
+    def _changed_cell(self, key: Any, running: RunningTotal | None, old: Any, new: Any) -> None:
+        if running is not None:
+            running.changes.append((old, new))
+            self._running[key] = running
+
+    def total(self, key: Any) -> Any:
+        """Return the value of a row's cells; `ABSENT` where it has none without cells."""
+        how, cells = self.element.accumulation, self.rows.get(key, {})
+        if not how.incremental or len(cells) < _FEW_CELLS:
+            return how.total(cells)
+        running = self._running.get(key)
+        if running is None or len(running.changes) * _WORTH > len(cells):
+            running = self._running[key] = RunningTotal(how.begin(cells), [])
+        for old, new in running.changes:
+            how.change(running.value, old, new)
+        running.changes.clear()
+        return how.end(running.value, cells)
+
+    def touch(self, row: Any) -> None:
+        """See `RowsState`: a change is taken back, or is told of by `_changed_cell` after this."""
+        self._running.pop(row, None)
 
     def to_fields(self, row: Any) -> str:
         """Return the cells as JSON."""
@@ -104,7 +176,9 @@ class CellRows(RowsState):
     def fork(self, journal: Journal) -> RowsState:
         """See `RowsState`; cells are changed where they are."""
         other = super().fork(journal)
+        assert isinstance(other, CellRows)
         other.rows = {key: dict(cells) for key, cells in self.rows.items()}
+        other._running = {}
         return other
 
 
@@ -112,14 +186,15 @@ class CellElement(StateElement):
     """The cells of an accumulator, by row and column.
 
     Args:
+        algebra: makes one value of the cells of a row.
         value: the type of the values.
     """
 
     state = CellRows
 
-    def __init__(self, value: Column) -> None:
+    def __init__(self, algebra: Algebra, value: Column) -> None:
         super().__init__(str, cells=str)
-        self.value = value
+        self.value, self.accumulation = value, accumulation(algebra, value)
 
 
 def key_text(key: Any) -> str:
@@ -201,70 +276,6 @@ class Accumulator(Trigger):
     value: Column
     synchronous: bool
 
-    def total(self, cells: Mapping[Any, Any]) -> Any:
-        """Return the value of some cells; `ABSENT` where there are none and that has no value."""
-        return self._total(cells)
-
-    @cached_property
-    def _total(self) -> Total:
-        make = _TOTALS.get(self.algebra.kind, _combined)
-        return make(self.algebra, self.value)
-
-
-def _scalar_sum(algebra: Algebra, value: Column) -> Total:
-    if isinstance(value, VectorColumn):
-        return _vector_sum(algebra, value)
-    if value.kind == "int":
-        return lambda cells: algebra.combined(sum(cells.values()), 0)
-    return lambda cells: _exact_sum(cells.values())
-
-
-def _exact_sum(values: Iterable[float]) -> float:
-    """Return the sum of floats rounded once, so that it is the same in any order."""
-    try:
-        return math.fsum(values)
-    except (ValueError, OverflowError):  # of infinities
-        return float(sum(values))
-
-
-def _vectors(value: VectorColumn, cells: Mapping[Any, Any]) -> Any:
-    """Return the vectors of cells, one below the other, in the order of their columns."""
-    import numpy as np
-
-    ordered = sorted(cells, key=lambda column: (isinstance(column, str), column))
-    stacked = b"".join([cells[column] for column in ordered])
-    return np.frombuffer(stacked, value.show(value.default).dtype).reshape(-1, value.size)
-
-
-def _vector_sum(algebra: Algebra, value: VectorColumn) -> Total:
-    return lambda cells: _vectors(value, cells).sum(axis=0)
-
-
-def _mean(algebra: Algebra, value: Column) -> Total:
-    if isinstance(value, VectorColumn):
-        vectors = value
-        return lambda cells: _vectors(vectors, cells).mean(axis=0) if cells else ABSENT
-    return lambda cells: _exact_sum(cells.values()) / len(cells) if cells else ABSENT
-
-
-def _latest(algebra: Algebra, value: Column) -> Total:
-    return lambda cells: {column: value.show(cell) for column, cell in cells.items()}
-
-
-def _combined(algebra: Algebra, value: Column) -> Total:
-    def total(cells: Mapping[Any, Any]) -> Any:
-        result: Any = value.show(value.convert(algebra.identity))
-        for column in sorted(cells, key=lambda c: (isinstance(c, str), c)):
-            result = algebra.combined(result, value.show(cells[column]))
-        return result
-
-    return total
-
-
-_TOTALS: dict[str, Callable[[Algebra, Any], Total]] = {
-    "sum": _scalar_sum, "mean": _mean, "latest": _latest,
-}  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Application:
@@ -283,15 +294,16 @@ class Application:
 
 @dataclass(frozen=True)
 class TableMethod:
-    """What a method of a trigger program does to the rows of a table.
+    """What a method of a trigger program does.
 
     Attributes:
-        table: its name.
-        deletes: it deletes rows; else it inserts or updates them.
+        table: the name of the table that it writes to; "" for all that is activated.
+        kind: "upsert" inserts or updates rows, "delete" deletes them, "activate" has a trigger run
+            for all rows of its table.
     """
 
     table: str
-    deletes: bool
+    kind: Literal["upsert", "delete", "activate"]
 
 
 @dataclass(frozen=True)
@@ -302,24 +314,81 @@ class TriggerProgram(KeyedProgram):
         applications: in the order in which they were given.
         triggers: plain ones and accumulators, of all applications; they run in this order.
         max_rounds: how many rounds may follow from one change.
-        eager: run triggers a few at a time, without waiting for the end of a round.
+        schedule: "rounds"; "eager", triggers run a few at a time, without waiting for the end of a
+            round; "every", as that, and no event is merged with a later one.
         does: what each method does, in their order.
+        combiners: by table and place of a column, what makes one value of two that are written to
+            it in a round: the place of an application, and its method.
     """
 
     applications: Sequence[Application] = ()
     triggers: Sequence[Trigger] = ()
     max_rounds: int = DEFAULT_ROUNDS
-    eager: bool = False
+    schedule: Schedule = "rounds"
     does: Sequence[TableMethod] = field(default=())
+    combiners: Mapping[tuple[str, int], tuple[int, Callable[..., Any]]] = field(
+        default_factory=dict
+    )
+
+    @property
+    def eager(self) -> bool:
+        """Whether triggers do not wait for the end of a round."""
+        return self.schedule != "rounds"
+
+    def trigger_named(self, name: str, application: int | None = None) -> int:
+        """Return the place of a trigger.
+
+        Args:
+            name: of the method, or `Class.method`.
+            application: whose method it is, if it has no class; None for any one.
+
+        Raises:
+            InputError: there is no such trigger of a table, or there are several.
+        """
+        cls, _, method = name.rpartition(".")
+        places = [
+            t for t, trigger in enumerate(self.triggers)
+            if isinstance(trigger, PlainTrigger) and trigger.name == method
+            and (not cls or self.applications[trigger.application].cls.__name__ == cls)
+            and (cls or application in (None, trigger.application))
+        ]  # fmt: skip
+        if len(places) == 1:
+            return places[0]
+        known = ", ".join(
+            f"{self.applications[t.application].cls.__name__}.{t.name}"
+            for t in self.triggers
+            if isinstance(t, PlainTrigger)
+        )
+        why = "there are several: give one as Class.method" if places else "there is none"
+        raise InputError(f"trigger {name!r}: {why}; the triggers of tables are {known}")
+
+    def row_filter(self, trigger: Trigger, name: str) -> Callable[..., Any] | None:
+        """Return the method that chooses the rows of an activation; None for all.
+
+        Raises:
+            InputError: there is no such method.
+        """
+        if not name:
+            return None
+        cls = self.applications[trigger.application].cls
+        method = getattr(cls, name, None)
+        if not callable(method):
+            raise InputError(f"where={name!r}: {cls.__name__} has no such method")
+        chosen: Callable[..., Any] = method
+        return chosen
 
     @property
     def classes(self) -> list[type]:
         """See `KeyedProgram`."""
         return [application.cls for application in self.applications]
 
-    def method_of(self, table: str, *, deletes: bool) -> int:
-        """Return the place of the method that writes to a table."""
-        return list(self.does).index(TableMethod(table, deletes))
+    def method_of(self, table: str, kind: Literal["upsert", "delete", "activate"]) -> int:
+        """Return the place of a method."""
+        return list(self.does).index(TableMethod(table, kind))
+
+    def parameters_of(self, method: int) -> tuple[Parameter, ...]:
+        """Return the parameters of the method at a place."""
+        return list(self.methods.values())[method].parameters
 
 
 def table_methods(
@@ -346,6 +415,25 @@ def table_methods(
         ),
         KeyedMethod(f"delete {spec.name}", (batch, key), (own,), key_name, "", file, line),
     )  # fmt: skip
+
+
+def activate_method(table: str, file: str, line: int) -> KeyedMethod:
+    """Return the method that has a trigger run for all rows.
+
+    Args:
+        table: any table, of which a task element has to be.
+        file, line: where the first class is defined.
+    """
+    own = TaskElement(
+        table, "all", _never, 0, writes=True, alone=True, last=True, item=False, whole=False,
+        line=line,
+    )  # fmt: skip
+    parameters = (
+        Parameter(BATCH, "int", 0),
+        Parameter("trigger", "str"),
+        Parameter("where", "str"),
+    )
+    return KeyedMethod("activate", parameters, (own,), None, "", file, line)
 
 
 BATCH, GIVEN = "batch_", "given_"

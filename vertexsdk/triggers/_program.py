@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, get_args
 
 from vertexsdk.errors import InputError, ProgramError, excerpt
 from vertexsdk.program.keyed import KeyedMethod, TableSpec
@@ -14,14 +14,23 @@ from vertexsdk.program.trigger_program import (
     Application,
     CellElement,
     PlainTrigger,
+    Schedule,
     TableElement,
     TableMethod,
     Trigger,
     TriggerProgram,
+    activate_method,
     table_methods,
 )
 from vertexsdk.triggers.table import MOST_COLUMNS, Table
-from vertexsdk.triggers.triggers import Accumulate, OnChange, Triggers, members_of, parameters_of
+from vertexsdk.triggers.triggers import (
+    Accumulate,
+    Combine,
+    OnChange,
+    Triggers,
+    members_of,
+    parameters_of,
+)
 
 
 class _SharedTable:
@@ -63,13 +72,13 @@ def _shown(column: Column) -> str:
     return f"{column.described}, by default {excerpt(column.show(column.default))}"
 
 
-def trigger_program(applications: Any, *, max_rounds: int, schedule: str) -> TriggerProgram:
+def trigger_program(applications: Any, *, max_rounds: int, schedule: Schedule) -> TriggerProgram:
     """Return the program of some applications.
 
     Args:
         applications: subclasses of `Triggers` or instances of them; one, or several.
         max_rounds: how many rounds may follow from one change.
-        schedule: "rounds" or "eager".
+        schedule: "rounds", "eager" or "every".
 
     Raises:
         InputError: they are something else, or an option is.
@@ -77,8 +86,10 @@ def trigger_program(applications: Any, *, max_rounds: int, schedule: str) -> Tri
     """
     if isinstance(max_rounds, bool) or not isinstance(max_rounds, int) or max_rounds < 1:
         raise InputError(f"max_rounds is {excerpt(max_rounds)}; give a number from 1 on")
-    if schedule not in ("rounds", "eager"):
-        raise InputError(f"schedule is {excerpt(schedule)}; it must be 'rounds' or 'eager'")
+    if schedule not in get_args(Schedule):
+        raise InputError(
+            f"schedule is {excerpt(schedule)}; it must be 'rounds', 'eager' or 'every'"
+        )
     given = list(applications) if isinstance(applications, list | tuple) else [applications]
     own = [_application(one) for one in given]
     if not own:
@@ -108,15 +119,17 @@ def trigger_program(applications: Any, *, max_rounds: int, schedule: str) -> Tri
     for name, table in shared.items():
         for method in table_methods(specs[name], table.key_name, file, line):
             methods[method.name] = method
-            does.append(TableMethod(name, deletes=len(does) % 2 == 1))
+            does.append(TableMethod(name, "delete" if len(does) % 2 else "upsert"))
+    methods["activate"] = activate_method(next(iter(shared)), file, line)
+    does.append(TableMethod("", "activate"))
     return TriggerProgram(
         "-".join(names), own[0][0], specs, methods, compiled=False,
         applications=tuple(
             Application(cls, parameters, [n for n, m in members_of(cls) if isinstance(m, Table)])
             for cls, parameters in own
         ),
-        triggers=tuple(triggers), max_rounds=max_rounds, eager=schedule == "eager",
-        does=tuple(does),
+        triggers=tuple(triggers), max_rounds=max_rounds, schedule=schedule,
+        does=tuple(does), combiners=_combiners([cls for cls, _ in own], specs),
     )  # fmt: skip
 
 
@@ -149,7 +162,7 @@ def _own_spec(name: str, trigger: Trigger, specs: dict[str, TableSpec]) -> Table
         watched = specs[trigger.table]
         return TableSpec(name, TableElement(watched.key, watched.element.columns), watched.where)
     assert isinstance(trigger, Accumulator)
-    return TableSpec(name, CellElement(trigger.value))
+    return TableSpec(name, CellElement(trigger.algebra, trigger.value))
 
 
 def _table_of(trigger: Trigger) -> str:
@@ -182,6 +195,34 @@ def _triggers(
         places = {c.name: k for k, c in enumerate(specs[table].element.columns)}
         watched = frozenset(places[c] for c in member.columns or places)
         yield PlainTrigger(*common, table, watched, _when(at, member.when, members), f"{own}_seen")
+
+
+def _combiners(
+    classes: Sequence[type], specs: dict[str, TableSpec]
+) -> dict[tuple[str, int], tuple[int, Callable[..., Any]]]:
+    """Return what makes one value of two writes, by table and place of a column.
+
+    Raises:
+        ProgramError: a column has two.
+    """
+    combiners: dict[tuple[str, int], tuple[int, Callable[..., Any]]] = {}
+    for k, cls in enumerate(classes):
+        members = dict(members_of(cls))
+        tables = {id(m): name for name, m in members.items() if isinstance(m, Table)}
+        for name, member in members.items():
+            if not isinstance(member, Combine):
+                continue
+            table = tables.get(id(member.table), "")
+            if not table:
+                raise ProgramError(f"{cls.__name__}.{name}: its table is not one of the class")
+            columns = [c.name for c in specs[table].element.columns]
+            at = table, columns.index(member.column)
+            if at in combiners:
+                raise ProgramError(
+                    f"{cls.__name__}.{name}: {table}.{member.column} is combined by another method"
+                )
+            combiners[at] = k, member.function
+    return combiners
 
 
 def _when(at: str, when: Any, members: dict[str, Any]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,6 +21,7 @@ from vertexsdk.program.trigger_program import (
     GIVEN,
     Accumulator,
     PlainTrigger,
+    Schedule,
     TriggerProgram,
 )
 from vertexsdk.state import Manifest, Store
@@ -30,7 +31,7 @@ from vertexsdk.stateful.call_stream import CallBatch
 from vertexsdk.stateful.keyed_loop import KeyedLoop
 from vertexsdk.triggers._program import trigger_program
 from vertexsdk.triggers._tables import arrow_table, columns_of
-from vertexsdk.triggers.triggers import Triggers
+from vertexsdk.triggers.triggers import Triggers, name_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,8 +68,9 @@ class TriggerLoop(KeyedLoop):
             them; or "synchronous".
         max_rounds: how many rounds may follow from one change; more is an error, which names the
             trigger.
-        schedule: "rounds", every row for which a trigger has events runs once in a round; or
-            "eager", triggers run a few at a time and more often, to compare.
+        schedule: "rounds", every row for which a trigger has events runs once in a round. To
+            compare: "eager", triggers run a few at a time and more often, and "every", they run
+            for each event, also where a later one makes it redundant.
         replace: drop the rows of an earlier loop of that name.
 
     Attributes:
@@ -113,7 +115,7 @@ class TriggerLoop(KeyedLoop):
         snapshot_every: SnapshotEvery | None = None,
         snapshots: SnapshotKind = "asynchronous",
         max_rounds: int = DEFAULT_ROUNDS,
-        schedule: str = "rounds",
+        schedule: Schedule = "rounds",
         replace: bool = False,
     ) -> None:
         program = trigger_program(applications, max_rounds=max_rounds, schedule=schedule)
@@ -132,7 +134,7 @@ class TriggerLoop(KeyedLoop):
         snapshot_every: SnapshotEvery | None = None,
         snapshots: SnapshotKind = "asynchronous",
         max_rounds: int = DEFAULT_ROUNDS,
-        schedule: str = "rounds",
+        schedule: Schedule = "rounds",
     ) -> Self:
         """Continue a loop from its store: read the snapshot, and repeat what came since then.
 
@@ -185,9 +187,9 @@ class TriggerLoop(KeyedLoop):
             >>> loop.upsert("pages", data_frame)  # doctest: +SKIP
         """
         spec = self._table(table)
-        method = self.program.method_of(table, deletes=False)
-        known = list(self.program.methods.values())[method]
-        key = known.parameters[1]
+        method = self.program.method_of(table, "upsert")
+        known = self.program.parameters_of(method)
+        key = known[1]
         call = f"upsert({table!r})"
         if rows is not None:
             if columns:
@@ -199,7 +201,7 @@ class TriggerLoop(KeyedLoop):
                     f"or columns by name, as {key.name}=[...]"
                 )
             columns = {name: given[name] for name in given.column_names}
-        own = {p.name: p for p in (key, *known.parameters[3:])}
+        own = {p.name: p for p in (key, *known[3:])}
         for name in columns:
             if name not in own:
                 raise InputError(f"{call}: {table} has no column {name!r}; it has {', '.join(own)}")
@@ -223,8 +225,8 @@ class TriggerLoop(KeyedLoop):
             InputError, CallError, RunError, StateError: as for `upsert`.
         """
         spec = self._table(table)
-        method = self.program.method_of(table, deletes=True)
-        key = list(self.program.methods.values())[method].parameters[1]
+        method = self.program.method_of(table, "delete")
+        key = self.program.parameters_of(method)[1]
         given = [keys] if _is_one(keys) else keys
         self._write(method, spec, (key,), {key.name: given}, f"delete({table!r})")
 
@@ -252,7 +254,7 @@ class TriggerLoop(KeyedLoop):
 
     def _calls(self, method: int, columns: Mapping[str, Values], rows: int) -> Calls:
         """Return the calls that write rows, as one batch; called with the lock."""
-        parameters = list(self.program.methods.values())[method].parameters
+        parameters = self.program.parameters_of(method)
         self._batch = max(self._batch, self._history.record.calls) + 1
         arguments: dict[tuple[int, int], Values] = {
             (method, 0): np.full(rows, self._batch, np.int64)
@@ -268,10 +270,70 @@ class TriggerLoop(KeyedLoop):
         return Calls(np.full(rows, method, np.uint8), arguments)
 
     def _table(self, name: str) -> TableSpec:
-        tables = list(dict.fromkeys(does.table for does in self.program.does))
+        tables = [does.table for does in self.program.does if does.kind == "upsert"]
         if name not in tables:
             raise InputError(f"there is no table {excerpt(name)}; there are {', '.join(tables)}")
         return self.program.tables[name]
+
+    def activate(self, trigger: Any, where: str | Callable[..., Any] = "") -> None:
+        """Have a trigger run for all rows of its table, and return when all is done.
+
+        It runs whether or not rows have changed, and without its `when=`.
+
+        Args:
+            trigger: as "assign" or "KMeans.assign", or `KMeans.assign`.
+            where: a method of the class, or its name, which is called with each row; where it
+                returns False the trigger does not run.
+
+        Raises:
+            InputError: there is no such trigger or method.
+            CallError: a trigger raised; nothing was changed.
+            RunError, StateError: a processor or the store failed; it may have run or not.
+        """
+        name, chosen = name_of(trigger), name_of(where)
+        place = self.program.trigger_named(name)
+        self.program.row_filter(self.program.triggers[place], chosen)
+        columns = {"trigger": stored_values("str", [name]), "where": stored_values("str", [chosen])}
+        with self._lock:
+            calls = self._calls(self.program.method_of("", "activate"), columns, 1)
+            _, errors = self._run(calls)
+        if errors:
+            raise errors[0]
+
+    def statistics(self) -> dict[str, dict[str, int]]:
+        """Return how many events each trigger had and how often it ran, since the loop was opened.
+
+        Returns:
+            For each trigger, as "Rank.spread", its `events` and `runs`: events that a later one
+            made redundant, and those of rows that were as before, have none.
+
+        Raises:
+            RunError: a processor was lost.
+
+        Example:
+            >>> from vertexsdk import Table, Triggers, on_change
+            >>> class Seen(Triggers):
+            ...     pages = Table(url=str, text=str)
+            ...     @on_change(pages, "text")
+            ...     def see(self, page, old): ...
+            >>> with TriggerLoop(Seen, backend="memory://trigger-statistics") as loop:
+            ...     loop.upsert("pages", url=["a", "a", "b"], text=["x", "y", "z"])
+            ...     loop.statistics()
+            {'Seen.see': {'events': 3, 'runs': 2}}
+        """
+        with self._lock:
+            self._drain()
+            self._recover()
+            assert self._engine is not None
+            counts = self._engine.trigger_counts()
+        names = [
+            f"{self.program.applications[t.application].cls.__name__}.{t.name}"
+            for t in self.program.triggers
+        ]
+        return {
+            name: {"events": events, "runs": runs}
+            for name, (events, runs) in zip(names, counts, strict=True)
+        }
 
     def lookup(self, table: str, keys: Any) -> dict[Any, dict[str, Any]]:
         """Return the rows of some keys as they are now; keys without one are left out.
@@ -326,9 +388,8 @@ class TriggerLoop(KeyedLoop):
             self._recover()
             assert self._engine is not None
             state = self._engine.rows(table)
-        key = list(self.program.methods.values())[self.program.method_of(table, deletes=True)].key
-        assert key is not None
-        return arrow_table(key, spec.element, state.rows)
+        key = self.program.parameters_of(self.program.method_of(table, "delete"))[1]
+        return arrow_table(key.name, spec.element, state.rows)
 
     def start(
         self,
@@ -367,18 +428,18 @@ class TriggerLoop(KeyedLoop):
             >>> loop.start("pages", "pages/*.parquet", follow=True)  # doctest: +SKIP
         """
         self._table(table)
-        number = self.program.method_of(table, deletes=delete)
-        method = list(self.program.methods.values())[number]
-        own = {p.name: p for p in (method.parameters[1], *method.parameters[3:])}
+        number = self.program.method_of(table, "delete" if delete else "upsert")
+        parameters = self.program.parameters_of(number)
+        own = {p.name: p for p in (parameters[1], *parameters[3:])}
         wanted = list(columns_of(stream, own)) if columns is None else list(columns)
         for name in wanted:
             if name not in own:
                 raise InputError(
                     f"start({table!r}): {table} has no column {name!r}; it has {', '.join(own)}"
                 )
-        names = dict.fromkeys([method.parameters[1].name, *wanted])
+        names = dict.fromkeys([parameters[1].name, *wanted])
         taken = tuple(replace(own[name], default=ABSENT) for name in names)
-        signature = _Signature(method.name, taken)
+        signature = _Signature(list(self.program.methods)[number], taken)
 
         def take(batch: CallBatch) -> Mapping[int, CallError]:
             columns = {p.name: batch.calls.arguments[number, k] for k, p in enumerate(taken)}
@@ -406,7 +467,9 @@ class TriggerLoop(KeyedLoop):
     def explain(self) -> str:
         """Return the tables, and the triggers that watch each."""
         lines = [self.program.name]
-        for does in self.program.does[::2]:
+        for does in self.program.does:
+            if does.kind != "upsert":
+                continue
             spec = self.program.tables[does.table]
             columns = ", ".join(f"{c.name} {c.described}" for c in spec.element.columns)
             shown = f"  table        {does.table}  {spec.key} → {columns}"

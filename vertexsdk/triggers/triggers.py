@@ -12,7 +12,7 @@ import numpy as np
 from vertexsdk.errors import InputError, ProgramError, excerpt
 from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.keyed import CONVERTERS, DEFAULTS, DTYPES, KINDS
-from vertexsdk.program.table_columns import Column, VectorColumn
+from vertexsdk.program.table_columns import Column, FamilyColumn, VectorColumn
 from vertexsdk.program.vertex import MISSING, Field, declared_fields
 from vertexsdk.triggers.table import Table
 
@@ -60,6 +60,23 @@ class OnChange:
         self, function: FunctionType, table: Table, columns: tuple[str, ...], when: Any
     ) -> None:
         self.function, self.table, self.columns, self.when = function, table, columns, when
+        self.name = function.__name__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+
+class Combine:
+    """A method that makes one value of two writes: what `combine` makes of it.
+
+    Args:
+        function: the method.
+        table: to which is written.
+        column: of it.
+    """
+
+    def __init__(self, function: FunctionType, table: Table, column: str) -> None:
+        self.function, self.table, self.column = function, table, column
 
 
 class Accumulate:
@@ -148,6 +165,50 @@ def on_change(
     return decorate
 
 
+def combine(table: Table, column: str) -> Callable[[Any], Any]:
+    """Have a method make one value of two that actions set a column to in the same round.
+
+    Without it the last one counts, in the order of triggers, rows and writes. The method is called
+    with the earlier and the later value (section 5.3 of the Domino paper).
+
+    Args:
+        table: in the body of the class.
+        column: its name; not a family.
+
+    Returns:
+        The decorator.
+
+    Raises:
+        ProgramError: it is not a table, or has no such column.
+
+    Example:
+        >>> class Longest(Triggers):
+        ...     pages = Table(url=str, text=str)
+        ...     sites = Table(site=str, longest=str)
+        ...     @on_change(pages, "text")
+        ...     def look(self, page, old):
+        ...         self.sites[page.url.partition("/")[0]].longest = page.text
+        ...     @combine(sites, "longest")
+        ...     def longer(self, one, other):
+        ...         return max(one, other, key=len)
+    """
+    if not isinstance(table, Table):
+        raise ProgramError(
+            f"combine({excerpt(table)}): give a Table of the class and the name of a column"
+        )
+    if column not in table.columns or isinstance(table.columns[column], FamilyColumn):
+        known = [n for n, c in table.columns.items() if not isinstance(c, FamilyColumn)]
+        raise ProgramError(
+            f"combine: the table has no column {excerpt(column)}; it has {', '.join(known)}"
+        )
+
+    def decorate(function: Any) -> Combine:
+        _require_function(function, "combine")
+        return Combine(function, table, column)
+
+    return decorate
+
+
 def accumulate(algebra: Algebra, *, synchronous: bool = True) -> Callable[[Any], Any]:
     """Have a method run with the value of partial results that actions write, row by row.
 
@@ -194,12 +255,18 @@ def accumulate(algebra: Algebra, *, synchronous: bool = True) -> Callable[[Any],
     return decorate
 
 
+_TAKES = {
+    "on_change": "the row and the old row", "accumulate": "a key and a value",
+    "combine": "two values",
+}  # fmt: skip
+
+
 def _require_function(function: Any, decorator: str) -> None:
     if not isinstance(function, FunctionType):
         raise ProgramError(f"{decorator} decorates a method, and not {excerpt(function)}")
     count = function.__code__.co_argcount
     if count != 3:
-        takes = "the row and the old row" if decorator == "on_change" else "a key and a value"
+        takes = _TAKES[decorator]
         raise ProgramError(
             f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}: "
             f"{function.__name__} takes self, {takes}"
@@ -245,9 +312,55 @@ class Triggers:
     def __setattr__(self, name: str, value: Any) -> None:
         raise ProgramError(f"{type(self).__name__}.{name}: keep state in a column of a Table")
 
+    def activate(self, trigger: Any, where: str | Callable[..., Any] = "") -> None:
+        """In an action: have a trigger run for all rows of its table, at the end of the round.
+
+        It runs for the rows that are there then, whether or not they have changed, and without its
+        `when=`. What it writes has an effect when it has run for all of them (All-Activate, section
+        5.1 of the Domino paper).
+
+        Args:
+            trigger: `self.assign`, or its name; of another class "Class.method".
+            where: a method of the trigger's class, or its name, which is called with each row;
+                where it returns False the trigger does not run.
+
+        Raises:
+            InputError: there is no such trigger or method, or no action runs.
+
+        Example:
+            >>> class KMeans(Triggers):
+            ...     items = Table(id=int, point=float, nearest=float)
+            ...     centres = Table(id=int, point=float, broadcast=True)
+            ...     @on_change(items, "point")
+            ...     def assign(self, item, old):
+            ...         points = [centre.point for centre in self.centres]
+            ...         item.nearest = min(points, key=lambda point: abs(point - item.point))
+            ...     @on_change(centres, "point")
+            ...     def again(self, centre, old):
+            ...         self.activate(self.assign)
+        """
+        activation = self.__dict__.get("_activation")
+        if activation is None:
+            raise InputError("activate is for actions; from outside use TriggerLoop.activate")
+        activation(name_of(trigger), name_of(where))
+
     def __repr__(self) -> str:
         given = self.__dict__["_parameters"]
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in given.items())})"
+
+
+def name_of(method: Any) -> str:
+    """Return the name of a method that is given by its name or as it is.
+
+    Raises:
+        InputError: it is neither.
+    """
+    if isinstance(method, str):
+        return method
+    name = getattr(method, "name" if isinstance(method, OnChange) else "__name__", None)
+    if not isinstance(name, str) or name == "<lambda>":
+        raise InputError(f"{excerpt(method)} is not a method of the class: give one, or its name")
+    return name
 
 
 def parameters_of(cls: type, given: dict[str, Any]) -> dict[str, Any]:

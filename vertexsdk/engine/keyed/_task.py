@@ -34,7 +34,7 @@ class KeyedCommand:
 
     Attributes:
         kind: run calls, begin a snapshot, tell what became of it, look up keys, return all rows,
-            read a snapshot, be a copy of other partitions, or end.
+            count what triggers did, read a snapshot, be a copy of other partitions, or end.
         block: of "run" the calls, of "lookup" the keys, encoded.
         table: of "lookup" and "rows".
         iteration: of the version that a snapshot belongs to.
@@ -45,7 +45,7 @@ class KeyedCommand:
         source: the key of the partitions to copy; of "fork".
     """
 
-    kind: Literal["run", "snapshot", "poll", "lookup", "rows", "restore", "fork", "end"]
+    kind: Literal["run", "snapshot", "poll", "lookup", "rows", "counts", "restore", "fork", "end"]
     block: bytes = b""
     table: str = ""
     iteration: int = 0
@@ -99,6 +99,9 @@ class KeyedTask:
             yield DRIVER, encode_answers(numbers, answers, failures)
         elif command.kind == "rows":
             yield DRIVER, pickle.dumps(part.all_rows(command.table))
+        elif command.kind == "counts":
+            assert isinstance(part, TriggerPartition)
+            yield DRIVER, pickle.dumps((part.events, part.runs))
         elif command.kind == "lookup":
             columns, _ = decode(command.block)
             keys = Calls.from_columns(columns).arguments[0, 0]

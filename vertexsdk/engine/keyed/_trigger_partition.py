@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from vertexsdk.engine.keyed._partition import KeyedPartition, Steps
 from vertexsdk.engine.keyed._trigger_rows import (
     AccumulatorView,
+    Activation,
     OldRow,
     Operation,
     Row,
@@ -48,6 +49,7 @@ from vertexsdk.program.keyed import ABSENT
 from vertexsdk.program.keyed_state import RowsState
 from vertexsdk.program.trigger_program import (
     Accumulator,
+    CellRows,
     PlainTrigger,
     TableElement,
     TableRows,
@@ -60,6 +62,7 @@ from vertexsdk.transport.transport import PEERS
 
 _OUTSIDE = -1  # in place of a trigger: writes of calls
 _FEW = 16  # events that an eager partition takes at a time
+_MERGED = -1  # in place of what an operation does
 _KNOWN = 1 << 20  # keys whose owner is remembered
 _FIRST: Version = (0, 0)
 
@@ -107,6 +110,10 @@ class TriggerPartition(KeyedPartition):
     Args:
         program: what runs.
         partition, partitions: which one of how many.
+
+    Attributes:
+        events: how many each trigger had.
+        runs: how often each one ran.
     """
 
     program: TriggerProgram
@@ -116,6 +123,7 @@ class TriggerPartition(KeyedPartition):
         self._names = list(program.tables)
         targets = {name: k for k, name in enumerate(self._names)}
         self._writer = Writer()
+        self.events, self.runs = [0] * len(program.triggers), [0] * len(program.triggers)
         self._watching: list[list[tuple[int, PlainTrigger, int]]] = [[] for _ in targets]
         self._accumulator_of: dict[int, int] = {}
         for t, trigger in enumerate(program.triggers):
@@ -137,12 +145,14 @@ class TriggerPartition(KeyedPartition):
         self._running: tuple[Trigger, Any] | None = None  # and the key of its row
         self._views: dict[str, TableView] = {}
         self._applications: list[Any] = []
+        self._every = program.schedule == "every"
         self._clear()
 
     def _clear(self) -> None:
         """Forget what belongs to one batch."""
         self._events: dict[int, dict[Any, Version]] = {}
-        self._urgent: dict[tuple[int, Any], Version] = {}
+        self._urgent: dict[tuple[Any, ...], Version] = {}
+        self._activated: dict[int, dict[str, Version]] = {}
         self._row_versions: dict[tuple[int, Any], Version] = {}
         self._cell_versions: dict[tuple[int, Any], dict[Any, list[tuple[Version, Any]]]] = {}
         self._repeats: dict[tuple[int, Any], None] = {}
@@ -158,6 +168,8 @@ class TriggerPartition(KeyedPartition):
         program = self.program
         self._rows = [self._state(k) for k in range(len(self._names))]
         for method, does in zip(program.methods.values(), program.does, strict=True):
+            if does.kind != "upsert":
+                continue
             spec = program.tables[does.table]
             rows = self._rows[self._targets[does.table]]
             assert isinstance(rows, TableRows)
@@ -171,6 +183,7 @@ class TriggerPartition(KeyedPartition):
             own: Any = object.__new__(application.cls)
             own.__dict__.update(application.parameters)
             own.__dict__.update({name: self._views[name] for name in application.tables})
+            own.__dict__["_activation"] = Activation(program, len(self._applications), self._writer)
             self._applications.append(own)
         for target, t in self._accumulator_of.items():
             accumulator = program.triggers[t]
@@ -242,9 +255,12 @@ class TriggerPartition(KeyedPartition):
             if any(report.failed for report in reports):
                 break
             try:
-                for one in writes:
+                for one in self._combined(writes):
                     self._apply(one)
-            except InputError as error:  # a sum that does not fit into 64 bits
+            except BaseException as error:  # a sum that does not fit into 64 bits, a combiner
+                if is_interrupt(error):
+                    self._journal.undo(0)
+                    raise
                 own = self._failure(low, error)
                 continue
             if not any(report.busy for report in reports):
@@ -257,6 +273,39 @@ class TriggerPartition(KeyedPartition):
         self._journal.clear()
         self._clear()
         return failed, own
+
+    def _combined(self, writes: Sequence[_Writes]) -> Sequence[_Writes]:
+        """Return the writes of a round, those merged that set a column that has a combiner."""
+        program = self.program
+        if not program.combiners:
+            return writes
+        places = {(self._targets[name], k): c for (name, k), c in program.combiners.items()}
+        merged: dict[tuple[int, Any, int], tuple[int, int]] = {}
+        lists = [list(one.operations) for one in writes]
+        for w, operations in enumerate(lists):
+            for o, operation in enumerate(operations):
+                target, key, what, place, value = operation
+                if what != What.SET or (target, place) not in places:
+                    continue
+                first = merged.setdefault((target, key, place), (w, o))
+                if first != (w, o):
+                    application, function = places[target, place]
+                    before = lists[first[0]][first[1]]
+                    column = self._rows[target].element.columns[place]
+                    self._running = program.triggers[writes[w].trigger], writes[w].key
+                    value = column.convert(
+                        function(
+                            self._applications[application], column.show(before.value),
+                            column.show(value),
+                        )
+                    )  # fmt: skip
+                    lists[first[0]][first[1]] = before._replace(what=_MERGED)
+                    merged[target, key, place] = w, o
+                    operations[o] = operation._replace(value=value)
+        return [
+            one._replace(operations=[o for o in own if o.what != _MERGED])
+            for one, own in zip(writes, lists, strict=True)
+        ]
 
     def _repeat(self) -> None:
         """Have accumulations whose results were overwritten or deleted from outside run again."""
@@ -272,7 +321,9 @@ class TriggerPartition(KeyedPartition):
         program = self.program
         own = np.ones(len(calls), np.bool_)
         if owners is not None:
-            everywhere = [program.tables[d.table].where == "everywhere" for d in program.does]
+            everywhere = [
+                not d.table or program.tables[d.table].where == "everywhere" for d in program.does
+            ]
             own = (owners == self.partition) | np.array(everywhere)[calls.methods]
         writes: list[_Writes] = []
         for m in np.unique(calls.methods[low:high]).tolist():
@@ -282,8 +333,13 @@ class TriggerPartition(KeyedPartition):
             parameters = range(len(list(program.methods.values())[m].parameters))
             columns = [_part(calls.arguments[m, p], rows) for p in parameters]
             does = program.does[m]
+            if does.kind == "activate":
+                for number, name, where in zip(numbers.tolist(), *columns[1:], strict=True):
+                    operation = Operation(program.trigger_named(name), "", What.ACTIVATE, where)
+                    writes.append(_Writes(_OUTSIDE, number, _FIRST, [operation]))
+                continue
             target, element = self._targets[does.table], program.tables[does.table].element
-            if does.deletes:
+            if does.kind == "delete":
                 for number, key in zip(numbers.tolist(), columns[1], strict=True):
                     operation = Operation(target, key, What.DELETE)
                     writes.append(_Writes(_OUTSIDE, number, _FIRST, [operation]))
@@ -313,7 +369,10 @@ class TriggerPartition(KeyedPartition):
             divided: dict[int, list[Operation]] = {}
             for operation in one.operations:
                 owner = next(owners[operation.key.__class__])
-                to = range(self.partitions) if operation.target in self._everywhere else (owner,)
+                all_of_them = (
+                    operation.what == What.ACTIVATE or operation.target in self._everywhere
+                )
+                to = range(self.partitions) if all_of_them else (owner,)
                 for q in to:
                     divided.setdefault(q, []).append(operation)
             for q, operations in divided.items():
@@ -328,9 +387,14 @@ class TriggerPartition(KeyedPartition):
     def _run_events(self) -> None:
         """Run what has events, once for each row."""
         events, self._events = self._events, {}
+        activated, self._activated = self._activated, {}
+        forced: dict[int, dict[Any, Version]] = {}
+        for t, filters in activated.items():
+            forced[t] = self._rows_to_activate(t, filters)
+            events[t] = {**forced[t], **events.get(t, {})}
         for t in sorted(events):
             for key in sorted(events[t]):
-                self._run(t, key, events[t][key])
+                self._run(t, key, events[t][key], forced=key in forced.get(t, ()))
                 if self._urgent and not self.program.eager:
                     self._run_urgent(-1)
         self._run_urgent(_FEW if self.program.eager else -1)
@@ -339,24 +403,45 @@ class TriggerPartition(KeyedPartition):
         """Run what does not wait for the end of the round, the oldest event first."""
         self._now = True
         while self._urgent and most:
-            t, key = self._next()
-            self._run(t, key, self._urgent.pop((t, key)))
+            event = self._next()
+            self._run(event[0], event[1], self._urgent.pop(event))
             most -= 1
         self._now = self.program.eager
 
-    def _next(self) -> tuple[int, Any]:
+    def _next(self) -> tuple[Any, ...]:
         """Return which one of the urgent events is taken."""
         return next(iter(self._urgent))
 
-    def _run(self, t: int, key: Any, version: Version) -> None:
-        """Run a trigger for a row."""
+    def _rows_to_activate(self, t: int, filters: dict[str, Version]) -> dict[Any, Version]:
+        """Return the keys of the rows for which a trigger was activated, with versions."""
+        trigger = self.program.triggers[t]
+        assert isinstance(trigger, PlainTrigger)
+        target = self._targets[trigger.table]
+        if target in self._everywhere and self.partition:
+            return {}
+        view, application = self._views[trigger.table], self._applications[trigger.application]
+        chosen: dict[Any, Version] = {}
+        for where, version in filters.items():
+            row_filter = self.program.row_filter(trigger, where)
+            for key, row in self._rows[target].rows.items():
+                self._running = trigger, key
+                if row_filter is None or row_filter(application, OldRow(view, key, row)):
+                    chosen[key] = later(version, chosen.get(key, _FIRST))
+        return chosen
+
+    def _run(self, t: int, key: Any, version: Version, *, forced: bool = False) -> None:
+        """Run a trigger for a row.
+
+        Args:
+            forced: whether or not the row has changed.
+        """
         trigger = self.program.triggers[t]
         self._running = trigger, key
         if isinstance(trigger, PlainTrigger):
-            version = self._run_plain(trigger, key, version)
+            version = self._run_plain(t, trigger, key, version, forced=forced)
         else:
             assert isinstance(trigger, Accumulator)
-            version = self._accumulate(trigger, key, version)
+            version = self._accumulate(t, trigger, key, version)
         operations = self._writer.take()
         if not operations:
             return
@@ -376,7 +461,9 @@ class TriggerPartition(KeyedPartition):
 
     def _is_now(self, operation: Operation) -> bool:
         """Return whether a write does not wait for the end of the round."""
-        if not self._now and operation.target not in self._asynchronous:
+        if operation.what == What.ACTIVATE or not (
+            self._now or operation.target in self._asynchronous
+        ):
             return False
         if self.partitions == 1:
             return True
@@ -392,39 +479,50 @@ class TriggerPartition(KeyedPartition):
             self._own_keys[key] = own
         return own
 
-    def _run_plain(self, trigger: PlainTrigger, key: Any, version: Version) -> Version:
-        """Run a trigger of a table, if the row is not as it last saw it."""
+    def _run_plain(
+        self, t: int, trigger: PlainTrigger, key: Any, version: Version, *, forced: bool
+    ) -> Version:
+        """Run a trigger of a table, if the row is not as it last saw it, or it is activated."""
         target = self._targets[trigger.table]
         seen = self._rows[self._targets[trigger.seen]]
-        if key not in seen.rows:
+        if key not in seen.rows and not forced:
             return version
         view = self._views[trigger.table]
         default = view.element.default
-        row, before = self._rows[target].rows.get(key, default), seen.rows[key]
-        existed, exists = view.exists(before), view.exists(row)
-        if existed == exists and all(row[c] == before[c] for c in trigger.columns):
+        row = self._rows[target].rows.get(key, default)
+        before = seen.rows.get(key, row)
+        if not forced and not view.differ(before, row, trigger.columns):
             return version
         version = later(version, self._row_versions.get((target, key), _FIRST))
         new, old = Row(view, key, row), OldRow(view, key, before)
         application = self._applications[trigger.application]
-        if trigger.when is not None and not trigger.when(application, new, old):
+        passes = forced or trigger.when is None or trigger.when(application, new, old)
+        if not passes:
             return version
-        seen.note(seen.rows, key, key)
-        del seen.rows[key]
+        if key in seen.rows:
+            seen.note(seen.rows, key, key)
+            del seen.rows[key]
+        self.runs[t] += 1
         trigger.function(application, new, old)
         new._check_lists()
         old._check_lists()
         return version[0], version[1] + 1
 
-    def _accumulate(self, trigger: Accumulator, key: str, version: Version) -> Version:
+    def _accumulate(self, t: int, trigger: Accumulator, key: str, version: Version) -> Version:
         """Run an accumulator on the cells of a row."""
         target = self._targets[trigger.table]
-        cells = self._rows[target].rows.get(key, {})
+        state = self._rows[target]
+        assert isinstance(state, CellRows)
         versions = self._cell_versions.get((target, key), {})
         version = self._accumulation_version(version, versions)
-        visible = _visible(cells, versions, version)
-        total = trigger.total(visible)
+        hidden = _hidden(versions, version)
+        if hidden:
+            visible = {c: v for c, v in (state.rows.get(key, {}) | hidden).items() if v is not None}
+            total = state.element.accumulation.total(visible)
+        else:
+            total = state.total(key)
         if total is not ABSENT:
+            self.runs[t] += 1
             application = self._applications[trigger.application]
             trigger.function(application, key_of_text(key), total)
         return version
@@ -446,8 +544,10 @@ class TriggerPartition(KeyedPartition):
 
     def _fire(self, t: int, key: Any, version: Version, *, urgent: bool) -> None:
         """Have a trigger run for a row."""
+        self.events[t] += 1
         if urgent:
-            self._urgent[t, key] = later(version, self._urgent.get((t, key), _FIRST))
+            event = (t, key, self.events[t]) if self._every else (t, key)
+            self._urgent[event] = later(version, self._urgent.get(event, _FIRST))
         else:
             events = self._events.setdefault(t, {})
             events[key] = later(version, events.get(key, _FIRST))
@@ -458,7 +558,11 @@ class TriggerPartition(KeyedPartition):
         if writes.trigger != _OUTSIDE:
             self._running = self.program.triggers[writes.trigger], writes.key
         for operation in writes.operations:
-            if operation.target in self._accumulator_of:
+            if operation.what == What.ACTIVATE:
+                filters = self._activated.setdefault(operation.target, {})
+                where = operation.place
+                filters[where] = later(writes.version, filters.get(where, _FIRST))
+            elif operation.target in self._accumulator_of:
                 self._apply_cell(operation, writes.version, urgent=urgent)
             else:
                 self._apply_row(operation, writes, urgent=urgent)
@@ -466,28 +570,18 @@ class TriggerPartition(KeyedPartition):
     def _apply_cell(self, operation: Operation, version: Version, *, urgent: bool) -> None:
         target, key, what, column, value = operation
         state = self._rows[target]
-        cells = state.rows.get(key, {})
+        assert isinstance(state, CellRows)
         if self.program.eager and what != What.REPEAT:
             versions = self._cell_versions.setdefault((target, key), {})
-            known = versions.setdefault(column, [(_FIRST, cells.get(column))])
-            known.append((version, value))
+            before = state.rows.get(key, {}).get(column)
+            versions.setdefault(column, [(_FIRST, before)]).append((version, value))
         if what == What.PUT:
-            if column in cells and cells[column] == value:
-                return
-            if not cells:
-                state.note(state.rows, key, key)
-                cells = state.rows[key] = {}
-            state.note(cells, column, key)
-            cells[column] = value
+            changed = state.put_cell(key, column, value)
         elif what == What.DISCARD:
-            if column not in cells:
-                return
-            state.note(cells, column, key)
-            del cells[column]
-            if not cells:
-                state.note(state.rows, key, key)
-                del state.rows[key]
-        elif not cells:  # to be repeated, and there is nothing any more
+            changed = state.discard_cell(key, column)
+        else:  # to be repeated, unless there is nothing any more
+            changed = key in state.rows
+        if not changed:
             return
         urgent = (urgent and self.program.eager) or target in self._asynchronous
         self._fire(self._accumulator_of[target], key, version, urgent=urgent)
@@ -515,7 +609,9 @@ class TriggerPartition(KeyedPartition):
             new[-2] = True
             for place, cell in value or ():
                 new[place] = cell
-        changed = [k for k, before in enumerate(row[:-1]) if new[k] != before]
+        changed = [
+            k for k, before in enumerate(row[:-1]) if new[k] is not before and new[k] != before
+        ]
         if not changed:
             return
         outside = writes.trigger == _OUTSIDE
@@ -595,25 +691,22 @@ def _taken(given: _Given, wave: int, most: int) -> Iterator[_Writes]:
         yield writes._replace(version=(wave, 0))
 
 
-def _visible(
-    cells: dict[Any, Any], versions: dict[Any, list[tuple[Version, Any]]], version: Version
-) -> dict[Any, Any]:
-    """Return the cells of a row as an accumulation of a version reads them.
+def _hidden(versions: dict[Any, list[tuple[Version, Any]]], version: Version) -> dict[Any, Any]:
+    """Return the cells of a row that are newer than an accumulation, as it reads them.
 
     Args:
-        cells: the newest ones.
-        versions: of this batch, by column; one without is older than the batch.
+        versions: of this batch, by column, the oldest first.
+        version: of the accumulation.
+
+    Returns:
+        The newest value that is not newer, None for none, by column.
     """
-    if not versions:
-        return cells
-    visible = dict(cells)
+    hidden = {}
     for column, values in versions.items():
         own = [v for at, v in values if at[0] <= version[0] and at[1] <= version[1]]
-        if not own or own[-1] is None:
-            visible.pop(column, None)
-        else:
-            visible[column] = own[-1]
-    return visible
+        if len(own) < len(values):
+            hidden[column] = own[-1]
+    return hidden
 
 
 def _batches(calls: Calls) -> list[tuple[int, int]]:

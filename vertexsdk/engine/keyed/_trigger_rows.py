@@ -6,14 +6,20 @@ visible together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple, NoReturn
 
 from vertexsdk.errors import InputError, excerpt
 from vertexsdk.program.keyed import CONVERTERS
 from vertexsdk.program.table_columns import Column, FamilyColumn, ListColumn, mismatch
-from vertexsdk.program.trigger_program import Accumulator, TableElement, TableRows, key_text
+from vertexsdk.program.trigger_program import (
+    Accumulator,
+    TableElement,
+    TableRows,
+    TriggerProgram,
+    key_text,
+)
 
 
 class What(IntEnum):
@@ -28,6 +34,7 @@ class What(IntEnum):
     PUT = 6  # a cell of an accumulator
     DISCARD = 7  # a cell of an accumulator
     REPEAT = 8  # the accumulation of a row
+    ACTIVATE = 9  # the trigger at the place that is the target, for rows of which a filter holds
 
 
 class Operation(NamedTuple):
@@ -148,6 +155,12 @@ class TableView:
         """Return whether a row is there: it was inserted, or a column is not its default."""
         default: tuple[Any, ...] = self.element.default
         return bool(row[-2]) or bool(row[:-2] != default[:-2])
+
+    def differ(self, one: tuple[Any, ...], other: tuple[Any, ...], places: Iterable[int]) -> bool:
+        """Return whether two rows differ in some columns, or one of them is there."""
+        if any(one[k] is not other[k] and one[k] != other[k] for k in places):
+            return True
+        return self.exists(one) != self.exists(other)
 
     def place(self, name: str) -> int:
         """Return the place of a column.
@@ -407,6 +420,25 @@ class Increment:
     __str__ = __format__ = __getitem__ = __neg__ = __pow__ = __mod__ = __rsub__ = refuse
     __radd__ = __add__
     __hash__ = None  # type: ignore[assignment]
+
+
+class Activation:
+    """What `activate` calls in an action.
+
+    Args:
+        program: has the triggers.
+        application: whose action runs.
+        writer: takes what is written.
+    """
+
+    def __init__(self, program: TriggerProgram, application: int, writer: Writer) -> None:
+        self._program, self._application, self._writer = program, application, writer
+
+    def __call__(self, trigger: str, where: str) -> None:
+        """Have a trigger run for all rows."""
+        t = self._program.trigger_named(trigger, self._application)
+        self._program.row_filter(self._program.triggers[t], where)  # is there
+        self._writer.write(t, "", What.ACTIVATE, where)
 
 
 class AccumulatorView:

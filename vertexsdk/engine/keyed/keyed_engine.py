@@ -172,6 +172,13 @@ class KeyedEngine:
                 state.restore(key, value)
         return state
 
+    def trigger_counts(self) -> list[tuple[int, int]]:
+        """Return how many events each trigger had, and how often it ran."""
+        parts = [pickle.loads(report) for report in self._exchange.hop(KeyedCommand("counts"))]
+        events = [sum(numbers) for numbers in zip(*(e for e, _ in parts), strict=True)]
+        runs = [sum(numbers) for numbers in zip(*(r for _, r in parts), strict=True)]
+        return list(zip(events, runs, strict=True))
+
     def snapshot(self, iteration: int, *, whole: bool, waits: bool) -> list[SnapshotPart] | None:
         """Have each partition begin to write its rows to the store, as they are now.
 
