@@ -11,11 +11,22 @@ import pytest
 from tests.support.seeds import seed
 from vertexsdk.arrays.hash_index import BytesIndex, IntIndex, _bytes_hash, _int_hash
 from vertexsdk.arrays.id_hash import key_groups
-from vertexsdk.arrays.packed_strings import hash_strings, pack_strings, unpack_strings
+from vertexsdk.arrays.packed_strings import (
+    HashedStrings,
+    hash_strings,
+    pack_strings,
+    unpack_strings,
+)
 from vertexsdk.state.reading import name_groups
 
 EDGES = [0, 1, -1, (1 << 63) - 1, -(1 << 63), 4096, 1 << 32]
 TEXTS = ["", "\0", "a", "a\0", "ä", "𝔸", "\ud800", "x" * 300, "be", "eb"]
+
+
+def colliding() -> list[str]:
+    """Two strings of one length and one hash: a sequence of Thue and Morse, and its opposite."""
+    one = [n.bit_count() % 2 for n in range(1 << 11)]
+    return ["".join("ab"[bit ^ flipped] for bit in one) for flipped in (0, 1)]
 
 
 def drawn(chance: random.Random, kind: str, count: int) -> list[Any]:
@@ -82,3 +93,43 @@ def test_many_keys_of_one_partition_stay_quick_to_find() -> None:
     used = np.flatnonzero(index._slots)
     longest = np.diff(np.flatnonzero(np.diff(used) > 1)).max()
     assert longest < 100
+
+
+def test_strings_of_one_hash_have_rows_of_their_own() -> None:
+    one, other = colliding()
+    assert len(set(hash_strings(*pack_strings([one, other])).tolist())) == 1
+    index = BytesIndex()
+    keys = pack_strings([one, other, one, other])
+    index.reserve(keys)
+    assert index.find(keys, np.array([True, False, True, True])).tolist() == [0, -1, 0, 1]
+    assert index.find(keys, np.zeros(4, np.bool_)).tolist() == [0, 1, 0, 1]
+
+
+def test_strings_that_differ_in_one_byte_have_rows_of_their_own() -> None:
+    """Whatever their length, and if their hashes were equal."""
+    for length in range(1, 35):
+        texts = ["x" * length, *("x" * k + "y" + "x" * (length - k - 1) for k in range(length))]
+        packed = pack_strings(texts)
+        keys = HashedStrings(*packed, np.zeros(len(texts), np.uint64))
+        index = BytesIndex()
+        index.reserve(keys)
+        assert index.find(keys, np.ones(len(texts), np.bool_)).tolist() == [*range(len(texts))]
+
+
+@pytest.mark.parametrize("kind", ["int", "str"])
+def test_keys_for_which_there_is_no_room_are_left_for_later(kind: str) -> None:
+    chance = random.Random(seed())
+    keys = drawn(chance, kind, 1000)
+    if kind == "str":
+        keys = [f"{key:>{chance.randrange(30)}}" for key in keys]
+    packed, add = stored(kind, keys), np.ones(1000, np.bool_)
+    whole: Any = IntIndex() if kind == "int" else BytesIndex()
+    whole.reserve(packed)
+    index: Any = IntIndex() if kind == "int" else BytesIndex()
+    rows, first, times = np.empty(1000, np.int64), 0, 0
+    while (first := index.find_from(first, packed, add, rows)) < 1000:
+        index.reserve(stored(kind, [keys[first]]))
+        times += 1
+    assert times
+    assert rows.tolist() == whole.find(packed, add).tolist()
+    assert index.capacity < 2 * max(index.rows, 64)

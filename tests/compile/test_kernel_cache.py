@@ -16,7 +16,7 @@ from numba.core.dispatcher import Dispatcher
 
 import vertexsdk
 from vertexsdk import algorithms
-from vertexsdk.arrays import jit, private_files
+from vertexsdk.arrays import jit, prefetch, private_files
 from vertexsdk.compile import module_cache
 
 SOURCE = "ANSWER = 42\n"
@@ -133,3 +133,16 @@ def test_no_kernel_of_the_package_has_another_cache() -> None:
                         kernels += 1
                         assert isinstance(vars(value)["_cache"], jit._PrivateCache), (file, name)
     assert kernels > 50
+
+
+def test_modules_are_new_where_what_they_prefetch_with_has_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Changed:
+        @staticmethod
+        def get_source(name: str) -> str:
+            return f"# {name}"
+
+    before = module_cache._engine_digest()
+    monkeypatch.setattr(prefetch, "__loader__", Changed)
+    assert module_cache._engine_digest() != before

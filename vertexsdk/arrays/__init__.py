@@ -25,4 +25,5 @@ __all__ = [
     "shared_memory",
     "split_words",
     "threads",
+    "unaligned",
 ]

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.id_hash import groups_of_hashes, key_groups
 from vertexsdk.arrays.jit import njit
-from vertexsdk.arrays.packed_strings import take_strings
+from vertexsdk.arrays.packed_strings import HashedStrings, take_strings
 from vertexsdk.arrays.prefetch import prefetch
+from vertexsdk.arrays.unaligned import load_4, load_8
 
 Packed: TypeAlias = tuple[NDArray[np.int64], NDArray[np.uint8]]
 Keys = TypeVar("Keys", NDArray[np.int64], Packed)
@@ -27,7 +28,8 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
 _ONE = np.uint64(1)
-_AHEAD = 12  # keys whose slots and rows are being fetched
+_NOT_KNOWN = np.empty(0, np.uint64)  # hashes
+_CHUNK = 64  # keys that are looked for together
 
 
 @njit
@@ -63,27 +65,57 @@ def _index_ints(slots: Any, shift: Any, keys: Any, count: int) -> None:
 
 @njit
 def _find_ints(
-    slots: Any, shift: Any, keys: Any, count: int, wanted: Any, add: Any, rows: Any
-) -> int:
-    """Find the row of each key, -1 where there is none and `add` is false; return the new count."""
+    slots: Any, shift: Any, keys: Any, count: int, wanted: Any, add: Any, rows: Any, first: int
+) -> tuple[int, int]:
+    """Find the row of each key from `first` on, -1 where there is none and `add` is false.
+
+    The keys of a chunk go from slot to slot together, so that they wait for memory together. Those
+    that have no row come last, in their order.
+
+    Returns:
+        The new count, and the first key for which there is no room, or the number of keys.
+    """
     last, n = len(slots) - 1, len(wanted)
-    for i in range(n):
-        prefetch(slots, np.int64(_int_hash(wanted[min(i + 2 * _AHEAD, n - 1)]) >> shift))
-        soon = np.int64(_int_hash(wanted[min(i + _AHEAD, n - 1)]) >> shift)
-        prefetch(keys, np.int64(slots[soon]) - 1)
-        key = wanted[i]
-        at = np.int64(_int_hash(key) >> shift)
-        row = np.int64(slots[at]) - 1
-        while row >= 0 and keys[row] != key:
-            at = (at + 1) & last
-            row = np.int64(slots[at]) - 1
-        if row < 0 and add[i]:
-            row = np.int64(count)
-            keys[row] = key
-            slots[at] = row + 1
-            count += 1
-        rows[i] = row
-    return count
+    at, left = np.empty(_CHUNK, np.int64), np.empty(_CHUNK, np.int64)
+    for low in range(first, n, _CHUNK):
+        size = min(_CHUNK, n - low)
+        for i in range(size):
+            at[i] = np.int64(_int_hash(wanted[low + i]) >> shift)
+            prefetch(slots, at[i])
+            left[i] = i
+        going = size
+        while going > 0:
+            for j in range(going):
+                i = left[j]
+                row = np.int64(slots[at[i]]) - 1
+                rows[low + i] = row
+                prefetch(keys, row)
+            more = 0
+            for j in range(going):
+                i = left[j]
+                row = rows[low + i]
+                other = row >= 0 and keys[row] != wanted[low + i]
+                at[i] = (at[i] + other) & last
+                left[more] = i
+                more += other
+            going = more
+        for i in range(low, low + size):
+            if rows[i] >= 0:
+                continue
+            key, slot = wanted[i], at[i - low]
+            row = np.int64(slots[slot]) - 1
+            while row >= 0 and keys[row] != key:
+                slot = (slot + 1) & last
+                row = np.int64(slots[slot]) - 1
+            if row < 0 and add[i]:
+                if count == len(keys):
+                    return count, i
+                row = np.int64(count)
+                keys[row] = key
+                slots[slot] = row + 1
+                count += 1
+            rows[i] = row
+    return count, n
 
 
 @njit
@@ -98,40 +130,86 @@ def _index_bytes(slots: Any, shift: Any, hashes: Any, count: int) -> None:
 
 
 @njit
+def _same_bytes(one: Any, low: int, other: Any, start: int, size: int) -> Any:
+    """Whether so many bytes are the same: eight at a time, the last of which may overlap."""
+    if size >= 8:
+        for k in range(0, size - 8, 8):
+            if load_8(one, low + k) != load_8(other, start + k):
+                return False
+        return load_8(one, low + size - 8) == load_8(other, start + size - 8)
+    if size >= 4:
+        end = size - 4
+        ahead = load_4(one, low) ^ load_4(other, start)
+        return ahead | (load_4(one, low + end) ^ load_4(other, start + end)) == 0
+    k = 0
+    while k < size and one[low + k] == other[start + k]:
+        k += 1
+    return k == size
+
+
+@njit
 def _find_bytes(
     slots: Any, shift: Any, hashes: Any, offsets: Any, data: Any, count: int,
-    wanted_offsets: Any, wanted_data: Any, add: Any, rows: Any,
-) -> int:  # fmt: skip
+    wanted_offsets: Any, wanted_data: Any, known: Any, add: Any, rows: Any, first: int,
+) -> tuple[int, int]:  # fmt: skip
     """As `_find_ints`, for packed strings."""
-    last = len(slots) - 1
-    for i in range(len(rows)):
-        low, high = wanted_offsets[i], wanted_offsets[i + 1]
-        size = high - low
-        key_hash = _bytes_hash(wanted_data, low, high)
-        at = np.int64(key_hash >> shift)
-        row = np.int64(slots[at]) - 1
-        while row >= 0:
-            start = offsets[row]
-            same = hashes[row] == key_hash and offsets[row + 1] - start == size
-            k = 0
-            while same and k < size:
-                same = data[start + k] == wanted_data[low + k]
-                k += 1
-            if same:
-                break
-            at = (at + 1) & last
-            row = np.int64(slots[at]) - 1
-        if row < 0 and add[i]:
-            row = np.int64(count)
-            start = offsets[row]
-            for k in range(size):
-                data[start + k] = wanted_data[low + k]
-            offsets[row + 1] = start + size
-            hashes[row] = key_hash
-            slots[at] = row + 1
-            count += 1
-        rows[i] = row
-    return count
+    last, n = len(slots) - 1, len(rows)
+    at, left = np.empty(_CHUNK, np.int64), np.empty(_CHUNK, np.int64)
+    own = np.empty(_CHUNK, np.uint64)
+    for low in range(first, n, _CHUNK):
+        size = min(_CHUNK, n - low)
+        for i in range(size):
+            k = low + i
+            own[i] = (
+                known[k]
+                if k < len(known)
+                else _bytes_hash(wanted_data, wanted_offsets[k], wanted_offsets[k + 1])
+            )
+            at[i] = np.int64(own[i] >> shift)
+            prefetch(slots, at[i])
+            left[i] = i
+        going = size
+        while going > 0:
+            for j in range(going):
+                i = left[j]
+                row = np.int64(slots[at[i]]) - 1
+                rows[low + i] = row
+                prefetch(hashes, row)
+                prefetch(offsets, row)
+            more = 0
+            for j in range(going):
+                i = left[j]
+                row = rows[low + i]
+                other = row >= 0 and hashes[row] != own[i]
+                at[i] = (at[i] + other) & last
+                left[more] = i
+                more += other
+            going = more
+        for i in range(low, low + size):
+            prefetch(data, offsets[max(rows[i], 0)])
+        for i in range(low, low + size):
+            start, length = wanted_offsets[i], wanted_offsets[i + 1] - wanted_offsets[i]
+            key_hash, slot, row = own[i - low], at[i - low], rows[i]
+            if row < 0:  # it may have one by now
+                row = np.int64(slots[slot]) - 1
+            while row >= 0 and not (
+                hashes[row] == key_hash and offsets[row + 1] - offsets[row] == length
+                and _same_bytes(data, offsets[row], wanted_data, start, length)
+            ):  # fmt: skip
+                slot = (slot + 1) & last
+                row = np.int64(slots[slot]) - 1
+            if row < 0 and add[i]:
+                end = offsets[count] + length
+                if count == len(hashes) or end > len(data):
+                    return count, i
+                row = np.int64(count)
+                data[offsets[row] : end] = wanted_data[start : start + length]
+                offsets[row + 1] = end
+                hashes[row] = key_hash
+                slots[slot] = row + 1
+                count += 1
+            rows[i] = row
+    return count, n
 
 
 class HashIndex(Generic[Keys]):
@@ -168,6 +246,23 @@ class HashIndex(Generic[Keys]):
             keys: n keys, for which `reserve` has made room.
             add: bool[n]: the key gets a row if it has none. Keys are taken in order, so a key
                 that a later one adds has no row yet.
+        """
+        rows = np.empty(len(add), np.int64)
+        self.find_from(0, keys, add, rows)
+        return rows
+
+    def find_from(
+        self, first: int, keys: Keys, add: NDArray[np.bool_], rows: NDArray[np.int64]
+    ) -> int:
+        """Write the rows of the keys `first`, `first + 1`, ..., as long as there is room.
+
+        Args:
+            first: which key comes first.
+            keys, add: as for `find`.
+            rows: int64[n], where rows are written.
+
+        Returns:
+            The place of the first key for which there is no room, n where there is for all.
         """
         raise NotImplementedError
 
@@ -227,11 +322,14 @@ class IntIndex(HashIndex[NDArray[np.int64]]):
         """See `HashIndex`."""
         return self._grown(self.rows + len(keys))
 
-    def find(self, keys: NDArray[np.int64], add: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def find_from(
+        self, first: int, keys: NDArray[np.int64], add: NDArray[np.bool_], rows: NDArray[np.int64]
+    ) -> int:
         """See `HashIndex`."""
-        rows = np.empty(len(keys), np.int64)
-        self.rows = _find_ints(self._slots, self._shift, self._keys, self.rows, keys, add, rows)
-        return rows
+        self.rows, end = _find_ints(
+            self._slots, self._shift, self._keys, self.rows, keys, add, rows, first
+        )
+        return int(end)
 
     def keys(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """See `HashIndex`."""
@@ -288,14 +386,16 @@ class BytesIndex(HashIndex[Packed]):
             self._data = data
         return self._grown(self.rows + len(keys[0]) - 1)
 
-    def find(self, keys: Packed, add: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def find_from(
+        self, first: int, keys: Packed, add: NDArray[np.bool_], rows: NDArray[np.int64]
+    ) -> int:
         """See `HashIndex`."""
-        rows = np.empty(len(keys[0]) - 1, np.int64)
-        self.rows = _find_bytes(
+        hashes = keys.hashes if isinstance(keys, HashedStrings) else _NOT_KNOWN
+        self.rows, end = _find_bytes(
             self._slots, self._shift, self._hashes, self._offsets, self._data, self.rows,
-            *keys, add, rows,
+            *keys, hashes, add, rows, first,
         )  # fmt: skip
-        return rows
+        return int(end)
 
     def keys(self, rows: NDArray[np.int64]) -> Packed:
         """See `HashIndex`."""

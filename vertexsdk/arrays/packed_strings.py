@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +31,28 @@ class PackedBytes(NamedTuple):
 
     offsets: NDArray[np.int64]
     data: NDArray[np.uint8]
+
+
+class HashedStrings(tuple[NDArray[np.int64], NDArray[np.uint8]]):
+    """Packed strings whose hashes are known: the two arrays, as of any packed strings.
+
+    Args:
+        offsets: int64[n + 1], where each one begins and ends.
+        data: uint8[m], UTF-8.
+        hashes: uint64[n], those of `hash_strings`.
+    """
+
+    hashes: NDArray[np.uint64]
+
+    def __new__(
+        cls, offsets: NDArray[np.int64], data: NDArray[np.uint8], hashes: NDArray[np.uint64]
+    ) -> HashedStrings:
+        made = super().__new__(cls, (offsets, data))
+        made.hashes = hashes
+        return made
+
+    def __reduce__(self) -> Any:
+        return tuple, ([*self],)
 
 
 def _pack(parts: list[bytes]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
@@ -70,7 +92,13 @@ def pack_strings(strings: Iterable[str]) -> tuple[NDArray[np.int64], NDArray[np.
         >>> pack_strings(["ab", "", "c"])[0].tolist()
         [0, 2, 2, 3]
     """
-    return _pack([s.encode("utf-8", "surrogatepass") for s in strings])
+    strings = list(strings)
+    whole = "".join(strings)
+    utf8 = np.frombuffer(whole.encode("utf-8", "surrogatepass"), np.uint8)
+    offsets = np.fromiter(accumulate(map(len, strings), initial=0), np.int64, len(strings) + 1)
+    if len(utf8) > len(whole):  # from places of characters to those of their first bytes
+        offsets = np.append(np.flatnonzero(utf8 & 0xC0 != 0x80), len(utf8))[offsets]
+    return offsets, utf8
 
 
 def unpack_strings(offsets: NDArray[np.int64], utf8: NDArray[np.uint8]) -> list[str]:

@@ -18,6 +18,7 @@ from types import ModuleType
 
 import numba
 
+from vertexsdk.arrays import prefetch
 from vertexsdk.arrays.private_files import NotPrivateError, cache_directory, open_file
 from vertexsdk.compile import (
     _arithmetic,
@@ -33,6 +34,7 @@ def _engine_digest() -> str:
     digest = hashlib.sha256(numba.__version__.encode())
     modules = (
         _arithmetic, _delivery_kernels, _exact_arithmetic, _method_kernels, _rewrite, _intrinsics,
+        prefetch,
     )  # fmt: skip
     for module in modules:
         loader = getattr(module, "__loader__", None)

@@ -154,6 +154,17 @@ def test_rows_that_were_looked_for_do_not_make_a_table_grow() -> None:
     assert table._index.capacity < 2000
 
 
+@pytest.mark.parametrize("key", KEYS)
+def test_a_table_has_room_for_its_keys_not_for_all_that_are_looked_for(key: str) -> None:
+    table = KeyedTable(TableSpec("table", Map(KINDS[key], int)))
+    keys = KEYS[key] * 500
+    rows, places = table.find(packed(key, keys), np.ones(len(keys), np.bool_))
+    assert table._index.capacity < 200
+    assert places.tolist() == list(range(len(KEYS[key]))) * 500
+    table.write(rows, list(range(len(rows))))
+    assert content(table) == {k: n for n, k in enumerate(KEYS[key])}
+
+
 def test_ids_of_strings_differ_across_partitions() -> None:
     names = [str(k) for k in range(2000)]
     spec = TableSpec("table", Map(str, int))

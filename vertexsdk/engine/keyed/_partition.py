@@ -364,7 +364,7 @@ class KeyedPartition:
         table, add = self.tables[name], self._writes[entries.elements]
         rows = table.locate(entries.keys, add)
         if undo and add.any():
-            changing = table.different(rows[add])[0]
+            changing = table.different(rows if add.all() else rows[add])[0]
             attempt.undo.append((table, table.keys(changing), table.saved(changing)))
         kernel = self._kernel_of(entries)
         if kernel is not None:
@@ -585,12 +585,12 @@ class KeyedPartition:
         texts = entries.alone().arguments[e].columns[words[0]]
         if not isinstance(texts, tuple) or (n < _SMALL and self.program.compiled != "require"):
             return False
-        offsets, utf8, counts = split_words(*texts)
-        first = np.cumsum(counts) - counts
+        split, counts = split_words(*texts)
+        positions = np.arange(counts.sum())
+        positions -= np.repeat(np.cumsum(counts) - counts, counts)
         rows = Entries.of_element(
-            self._base[e] + words[1], np.repeat(entries.numbers, counts),
-            np.arange(counts.sum()) - np.repeat(first, counts),
-            np.full(counts.sum(), _NOWHERE), (offsets, utf8), Arguments([(offsets, utf8)]),
+            self._base[e] + words[1], np.repeat(entries.numbers, counts), positions,
+            np.broadcast_to(_NOWHERE, len(positions)), split, Arguments([split]),
         )  # fmt: skip
         if len(rows.numbers):
             attempt.words.append(rows)

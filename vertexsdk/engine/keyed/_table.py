@@ -24,7 +24,13 @@ from vertexsdk.arrays.hash_index import BytesIndex, IntIndex
 from vertexsdk.arrays.id_hash import KEY_GROUPS
 from vertexsdk.arrays.jit import njit
 from vertexsdk.engine.keyed._capture import DIRTY, MARKED, PRESENT, STORED, TableCapture
-from vertexsdk.engine.keyed.calls import Values, python_values, stored_values, take_values
+from vertexsdk.engine.keyed.calls import (
+    Values,
+    one_value,
+    python_values,
+    stored_values,
+    take_values,
+)
 from vertexsdk.errors import InputError, excerpt
 from vertexsdk.program.keyed import ABSENT, DEFAULTS, DTYPES, TableSpec
 from vertexsdk.program.keyed_state import Journal, RowsState, state_in_memory
@@ -123,20 +129,25 @@ class KeyedTable:
             for name, kind in self.spec.fields.items()
         }
 
-    def _reserve(self, keys: Any) -> None:
-        """Make room for keys: by dropping rows without a value where they are many, or growing."""
-        with self._lock:
-            self._make_room(keys)
+    def _make_room(self, key: Any, rows: int) -> bool:
+        """Make room for a key: drop rows without a value where they are many, or grow.
 
-    def _make_room(self, keys: Any) -> None:
-        rows, index = self._index.rows, self._index
-        count = len(keys) if self.spec.key == "int" else len(keys[0]) - 1
-        if rows + count > index.capacity:
-            while self._capture is not None:  # rows are about to have other places
-                self._copy_slice()
-            flags = self.flags[:rows]
-            needed = np.flatnonzero((flags & PRESENT != 0) | (flags & (DIRTY | STORED) == 6))
-            if len(needed) <= rows // 2:
+        Args:
+            key: a column with this key alone.
+            rows: how many there were before the keys that are being added.
+
+        Returns:
+            Whether rows have other places now.
+        """
+        with self._lock:
+            index, moved = self._index, False
+            if index.rows == index.capacity:
+                while self._capture is not None:  # rows may be about to have other places
+                    self._copy_slice()
+                flags = self.flags[:rows]
+                needed = np.flatnonzero((flags & PRESENT != 0) | (flags & (DIRTY | STORED) == 6))
+                moved = 2 * len(needed) < rows
+            if moved:
                 index.keep(needed)
                 ids = [] if self._ids is None else [self._ids]
                 empty = [0, *(-1 for _ in ids), *(DEFAULTS[k] for k in self.spec.fields.values())]
@@ -144,8 +155,9 @@ class KeyedTable:
                 for values, none in zip(columns, empty, strict=True):
                     values[: len(needed)] = values[needed]
                     values[len(needed) : rows] = none
-        if index.reserve(keys):
-            self._allocate(index.rows)
+            if index.reserve(key):
+                self._allocate(index.rows)
+            return moved
 
     def find(
         self, keys: Any, add: NDArray[np.bool_]
@@ -168,8 +180,15 @@ class KeyedTable:
         Args:
             keys, add: as for `find`.
         """
-        self._reserve(keys)
-        rows: NDArray[np.int64] = self._index.find(keys, add)
+        rows, before, first = np.empty(len(add), np.int64), self._index.rows, 0
+        while (first := self._index.find_from(first, keys, add, rows)) < len(rows):
+            if self._make_room(one_value(keys, first), before):
+                before, first = self._index.rows, 0
+        if self._ids is not None and before < self._index.rows:
+            new_rows = np.arange(before, self._index.rows)
+            ids = np.arange(self._next_id, self._next_id + len(new_rows))
+            self._ids[new_rows] = ids * KEY_GROUPS + self._index.groups(new_rows)
+            self._next_id += len(new_rows)
         return rows
 
     def different(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -207,15 +226,6 @@ class KeyedTable:
             for column, new in zip(self.columns.values(), columns, strict=False):
                 column[rows] = new
             self.flags[rows] = (self.flags[rows] & STORED) | flags
-            self._name(rows)
-
-    def _name(self, rows: NDArray[np.int64]) -> None:
-        """Give different rows of strings that have no id one."""
-        if self._ids is not None:
-            new_rows = rows[self._ids[rows] < 0]
-            ids = np.arange(self._next_id, self._next_id + len(new_rows))
-            self._ids[new_rows] = ids * KEY_GROUPS + self._index.groups(new_rows)
-            self._next_id += len(new_rows)
 
     @contextmanager
     def changing(
@@ -229,11 +239,8 @@ class KeyedTable:
             rows: int64[n], -1 for none.
         """
         with self._lock:
-            if self._capture is not None or self._ids is not None:
-                different, _ = self.different(rows)
-                if self._capture is not None:
-                    self._capture.copy_before_write(different)
-                self._name(different)
+            if self._capture is not None:
+                self._capture.copy_before_write(self.different(rows)[0])
             yield self.flags, self.columns
 
     def saved(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.uint8], list[NDArray[Any]]]:
@@ -327,7 +334,9 @@ class KeyedTable:
         chosen = np.flatnonzero(mine)
         ids = columns["id"][chosen]
         keys: Any = take_values(stored_keys(self.spec, columns), chosen)
-        self._reserve(keys)
+        with self._lock:
+            if self._index.reserve(keys):
+                self._allocate(self._index.rows)
         rows = self._index.find(keys, np.ones(len(chosen), np.bool_))
         if self._ids is not None:
             self._ids[rows] = ids

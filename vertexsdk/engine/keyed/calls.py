@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.arrow_table import Column
 from vertexsdk.arrays.corruption import CorruptError
 from vertexsdk.arrays.hash_index import Packed
-from vertexsdk.arrays.id_hash import hash_partition, owner_of_groups
+from vertexsdk.arrays.id_hash import groups_of_hashes, hash_partition, owner_of_groups
 from vertexsdk.arrays.packed_strings import (
+    HashedStrings,
     PackedBytes,
     join_strings,
     pack_bytes,
@@ -78,6 +79,17 @@ def take_values(values: Values, rows: NDArray[np.int64]) -> Values:
     return values[rows]
 
 
+def one_value(values: Values, place: int) -> Values:
+    """Return one row of a column, without copying it.
+
+    >>> one_value(np.array([5, 6]), 1)
+    array([6])
+    """
+    if isinstance(values, tuple):
+        return values[0][place : place + 2], values[1]
+    return values[place : place + 1]
+
+
 def join_values(parts: Sequence[Values]) -> Values:
     """Return the rows of several columns of one type, one after the other.
 
@@ -102,6 +114,8 @@ def owners_of_keys(keys: Values, partitions: int) -> NDArray[np.int32]:
     >>> owners_of_keys(np.array([0, 1]), 1)
     array([0, 0], dtype=int32)
     """
+    if isinstance(keys, HashedStrings):
+        return owner_of_groups(groups_of_hashes(keys.hashes), partitions)
     if isinstance(keys, tuple):
         return owner_of_groups(name_groups(*keys), partitions)
     return hash_partition(keys, partitions)
