@@ -11,7 +11,8 @@ from tests.support.seeds import draws, seed
 from tests.triggers.programs import page_ranks
 from vertexsdk import Sum, Table, TriggerLoop, Triggers, accumulate, on_change
 from vertexsdk.engine.keyed import _trigger_partition
-from vertexsdk.engine.keyed._trigger_partition import TriggerPartition, later
+from vertexsdk.engine.keyed._trigger_events import Events, later
+from vertexsdk.engine.keyed._trigger_partition import TriggerPartition
 from vertexsdk.program.trigger_program import Version
 
 
@@ -42,7 +43,7 @@ def wrong(tests: int, monkeypatch: pytest.MonkeyPatch, *, most: int) -> int:
     """
     chance = random.Random(seed())
     monkeypatch.setattr(_trigger_partition, "_FEW", 1)
-    monkeypatch.setattr(TriggerPartition, "_next", lambda self: chance.choice(list(self._urgent)))
+    monkeypatch.setattr(Events, "next_urgent", lambda self: chance.choice(list(self.urgent)))
     count = 0
     for _ in range(tests):
         urls = "abcde"

@@ -36,7 +36,7 @@ class Checked(Triggers):
     """Raises where it is told to."""
 
     rows = Table(id=int, does=str, value=float, links=list[str], at=Array(float, size=2))
-    totals = Table(name=str, total=float, count=int, tags=Family(str, int))
+    totals = Table(name=str, total=float, count=int, tags=Family(str, int), names=list[str])
     small = Table(name=str, value=int, broadcast=True)
     factor: float = param(2.0)
 
@@ -76,6 +76,10 @@ ACTIONS: dict[str, Callable[..., Any]] = {
     "unknown column": lambda self, row, old: setattr(self.totals["a"], "sum", 1),
     "unknown column read": lambda self, row, old: row.title,
     "read": lambda self, row, old: float(self.totals["a"].total),
+    "list": lambda self, row, old: self.totals["a"].names.append("x"),
+    "write and raise": lambda self, row, old: exec(
+        "self.totals['a'].count += 1; 1 / 0", {"self": self}
+    ),
     "compare": lambda self, row, old: self.totals["a"].total > 3,
     "copy": lambda self, row, old: setattr(self.totals["a"], "total", self.totals["b"].total),
     "iterate": lambda self, row, old: list(self.totals),
@@ -99,9 +103,11 @@ LINES = {
     "wrong type": "column count: 'x' is not an int; convert it, or declare the type",
     "half": "column count: 0.5 is not an int; convert it, or declare the type",
     "too large": "does not fit into 64 bits",
-    "unknown column": "totals has no column 'sum'; it has name, total, count, tags",
+    "unknown column": "totals has no column 'sum'; it has name, total, count, tags, names",
     "unknown column read": "rows has no column 'title'; it has id, does, value, links, at",
     "read": "totals['a'].total is read, and its row may be on another processor: write to it",
+    "list": "totals['a'].names is read, and its row may be on another processor",
+    "write and raise": "ZeroDivisionError",
     "compare": "totals['a'].total is read, and its row may be on another processor",
     "copy": "totals['b'].total is read, and its row may be on another processor",
     "iterate": "totals cannot be read here: its rows are on other processors; declare it with",
@@ -115,7 +121,7 @@ LINES = {
     "column of a cell": "1.5 is not an int",
     "key of a cell": "1.5 is not an int",
     "state": "Checked.seen: keep state in a column of a Table",
-    "row": "totals[key] has the columns total, count, tags: set them one by one",
+    "row": "totals[key] has the columns total, count, tags, names: set them one by one",
     "never ends": "Checked.act, row 0: InputError: it has run in 40 rounds that follow from one",
     "family": "column tags: 1 is not a str",
 }
@@ -178,7 +184,7 @@ def test_a_row_that_was_refused_can_be_written_later(loop: TriggerLoop) -> None:
             lambda loop: loop.upsert("rows", id=1, title="a"),
             "rows has no column 'title'; it has id, does, value, links, at",
         ),
-        (lambda loop: loop.upsert("rows", id="a"), "rows, parameter id: 'a' is not an int"),
+        (lambda loop: loop.upsert("rows", id="a"), "rows, column id: 'a' is not an int"),
         (lambda loop: loop.upsert("rows", id=[1, 2], value=[1.0]), "different numbers of values"),
         (lambda loop: loop.upsert("rows", id=1, links="a"), "'a' is not JSON of a list[str]"),
         (lambda loop: loop.upsert("rows", id=1, links=[1]), "1 is not a str"),
@@ -194,10 +200,10 @@ def test_a_row_that_was_refused_can_be_written_later(loop: TriggerLoop) -> None:
         ),
         (
             lambda loop: loop.upsert("rows", pa.table({"id": [1, None]})),
-            "rows, parameter id: there are nulls",
+            "rows, column id: there are nulls",
         ),
         (lambda loop: loop.upsert("totals", name="a", tags=[1, 2]), "is not a dict of cells"),
-        (lambda loop: loop.delete("rows", ["a"]), "rows, parameter id: 'a' is not an int"),
+        (lambda loop: loop.delete("rows", ["a"]), "rows, column id: 'a' is not an int"),
         (lambda loop: loop.lookup("rows", "a"), "'a' is not an int"),
         (lambda loop: loop.upsert("rows", id=1 << 63), "does not fit into 64 bits"),
     ],
@@ -231,6 +237,7 @@ def test_writes(write: Callable[[TriggerLoop], None], line: str, loop: TriggerLo
             lambda: on_change(Table(id=int), "id"),
             "'id' (the key never changes)",
         ),
+        (lambda: on_change(Table(id=int))(later_on), "later_on is a coroutine or a generator"),
         (lambda: accumulate(sum), "give an algebra, as @accumulate(Sum(float))"),
         (lambda: Mean(str), "Mean(str): takes int or float"),
         (lambda: on_change(Table(id=int))(7), "on_change decorates a method, and not 7"),
@@ -244,6 +251,9 @@ def test_writes(write: Callable[[TriggerLoop], None], line: str, loop: TriggerLo
 def test_declarations(declare: Callable[[], Any], line: str) -> None:
     with pytest.raises(ProgramError, match=re.escape(line)):
         declare()
+
+
+async def later_on(self, row, old): ...
 
 
 class Plain(Triggers):

@@ -32,7 +32,8 @@ def _converter(kind: str) -> Callable[[Any], Any]:
         return convert
 
     def number(value: Any) -> float:
-        value = convert(value)
+        if value.__class__ is not float:
+            value = convert(value)
         return value if value == value else math.nan
 
     return number

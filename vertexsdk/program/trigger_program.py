@@ -34,7 +34,16 @@ _FEW_CELLS = 32  # of which a total is made at once
 _WORTH = 16  # cells that are added up in the time that one change takes
 
 
-class TableRows(RowsState):
+class _Rows(RowsState):
+    """Rows of which nothing is kept that would have to be told of changes."""
+
+    def note(self, rows: dict[Any, Any], key: Any, row: Any) -> None:
+        """See `RowsState`."""
+        self.journal.note(rows, key)
+        self.changed.add(row)
+
+
+class TableRows(_Rows):
     """The rows of a table: tuples of the values of all columns, and two more.
 
     Of these the first tells whether the row was inserted and not only written to, the second which
@@ -60,7 +69,8 @@ class TableRows(RowsState):
     def describe(self, key: Any) -> dict[str, Any]:
         """Return the values of the columns by name."""
         columns = self.element.columns
-        return {c.name: c.show(v) for c, v in zip(columns, self.rows[key], strict=False)}
+        row = {c.name: c.show(v) for c, v in zip(columns, self.rows[key], strict=False)}
+        return {n: dict(v) if isinstance(v, Mapping) else v for n, v in row.items()}
 
 
 class TableElement(StateElement):

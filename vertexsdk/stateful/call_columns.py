@@ -71,10 +71,8 @@ def blocks_of(
             f"{call} takes the values of {names}, one argument for each, or a table with these "
             "columns"
         )
-    taken = parameters[: len(given)]
-    sources = [
-        _Source(f"{name}, parameter {p.name}", p, g) for p, g in zip(taken, given, strict=True)
-    ]
+    taken, what = parameters[: len(given)], "parameter" if call == f"{name}.map" else "column"
+    sources = [_Source(f"{name}, {what} {p.name}", p, g) for p, g in zip(taken, given, strict=True)]
     most = _FIRST if any(p.kind == "bytes" for p in taken) else BLOCK
     while True:
         parts = [source.take(most) for source in sources]

@@ -94,6 +94,7 @@ def trigger_program(applications: Any, *, max_rounds: int, schedule: Schedule) -
     own = [_application(one) for one in given]
     if not own:
         raise InputError("TriggerLoop([]): give the classes of triggers to run")
+    own.sort(key=lambda pair: pair[0].__name__)  # so that their order is of no account
     names = [cls.__name__ for cls, _ in own]
     for name in names:
         if names.count(name) > 1:

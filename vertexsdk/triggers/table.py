@@ -20,11 +20,13 @@ class Table:
     In an action, `self.pages[url].rank = 0.5` sets a column of any row, `+= 1` and `-= 1` add to
     it, `self.pages.add(url)` inserts a row, and `del self.pages[url]` deletes it. Rows of other
     keys may be on other processors: they can be written to, and not read, unless the table is a
-    broadcast one.
+    broadcast one. Of what can be read, `row.rank += 1` sets what was read plus 1: where several
+    actions add in one round, only the last one counts.
 
     Args:
         broadcast: every processor has all rows: actions can read them, iterate over them (in the
-            order of their keys), and use `in` and `len`. For small tables.
+            order of their keys), and use `in` and `len`. For small tables; `+= 1` of several
+            actions in one round counts once.
         columns: the type or the default of each column: `int` (64 bits), `float`, `bool`, `str`,
             `bytes`, `list[T]`, `Array(float, size=n)` or `Family(str, float)`; the key is an `int`
             or a `str`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterator
 from types import FunctionType
@@ -255,6 +256,7 @@ def accumulate(algebra: Algebra, *, synchronous: bool = True) -> Callable[[Any],
     return decorate
 
 
+_RUNS_LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _TAKES = {
     "on_change": "the row and the old row", "accumulate": "a key and a value",
     "combine": "two values",
@@ -264,6 +266,12 @@ _TAKES = {
 def _require_function(function: Any, decorator: str) -> None:
     if not isinstance(function, FunctionType):
         raise ProgramError(f"{decorator} decorates a method, and not {excerpt(function)}")
+    if function.__code__.co_flags & _RUNS_LATER:
+        raise ProgramError(
+            f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}: "
+            f"{function.__name__} is a coroutine or a generator, which would not run: write a "
+            "method without async and yield"
+        )
     count = function.__code__.co_argcount
     if count != 3:
         takes = _TAKES[decorator]

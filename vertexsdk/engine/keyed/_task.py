@@ -101,7 +101,7 @@ class KeyedTask:
             yield DRIVER, pickle.dumps(part.all_rows(command.table))
         elif command.kind == "counts":
             assert isinstance(part, TriggerPartition)
-            yield DRIVER, pickle.dumps((part.events, part.runs))
+            yield DRIVER, pickle.dumps((part.events.counts, part.runs))
         elif command.kind == "lookup":
             columns, _ = decode(command.block)
             keys = Calls.from_columns(columns).arguments[0, 0]

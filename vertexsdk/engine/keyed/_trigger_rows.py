@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from vertexsdk.errors import InputError, excerpt
 from vertexsdk.program.keyed import CONVERTERS
@@ -37,22 +37,10 @@ class What(IntEnum):
     ACTIVATE = 9  # the trigger at the place that is the target, for rows of which a filter holds
 
 
-class Operation(NamedTuple):
-    """One write of an action.
-
-    Attributes:
-        target: the place of the table among those of the program.
-        key: of the row.
-        what: to do.
-        place: of the column; of a family, with the name of the cell; of an accumulator, the column.
-        value: the operand.
-    """
-
-    target: int
-    key: Any
-    what: int
-    place: Any = None
-    value: Any = None
+# One write of an action: the place of the table among those of the program, the key of the row,
+# what to do, the place of the column (of a family, with the name of the cell; of an accumulator,
+# the column), and the operand.
+Operation: TypeAlias = tuple[int, Any, int, Any, Any]
 
 
 class Writer:
@@ -76,7 +64,7 @@ class Writer:
         """Take one write."""
         if self._sums:
             self._sums.clear()
-        self.operations.append(Operation(target, key, what, place, value))
+        self.operations.append((target, key, what, place, value))
 
     def add(self, target: int, key: Any, place: int, amount: Any) -> None:
         """Take an addition."""
@@ -84,10 +72,9 @@ class Writer:
         at = self._sums.get(cell)
         if at is None:
             self._sums[cell] = len(self.operations)
-            self.operations.append(Operation(target, key, What.ADD, place, amount))
+            self.operations.append((target, key, What.ADD, place, amount))
         else:
-            before = self.operations[at]
-            self.operations[at] = before._replace(value=before.value + amount)
+            self.operations[at] = (*cell[:2], What.ADD, place, self.operations[at][4] + amount)
 
 
 class TableView:
@@ -109,14 +96,20 @@ class TableView:
         self.target, self.name, self.key_name = target, name, key_name
         self.element, self.writer, self.rows = element, writer, rows
         self.places = {column.name: k for k, column in enumerate(element.columns)}
-        self.columns = element.columns
+        self.columns, self.default = element.columns, element.default
         self.convert_key = CONVERTERS[element.key]
+        own = {key_name: property(_key_of), **{n: _reader(k) for n, k in self.places.items()}}
+        self.row_class = type("Row", (Row,), {"__slots__": (), **own})
+        self.old_row_class = type("OldRow", (OldRow,), {"__slots__": (), **own})
+        own = {key_name: property(_key_of), **{n: _writer(k) for n, k in self.places.items()}}
+        self.writer_class = type("RowWriter", (RowWriter,), {"__slots__": (), **own})
 
     def __getitem__(self, key: Any) -> Any:
-        key = self.convert_key(key)
+        if key.__class__ is not str or self.element.key != "str":
+            key = self.convert_key(key)
         if self.rows is None:
-            return RowWriter(self, key)
-        return Row(self, key, self.rows.rows.get(key, self.element.default))
+            return self.writer_class(self, key)
+        return self.row_class(self, key, self.rows.rows.get(key, self.default))
 
     def __setitem__(self, key: Any, value: Any) -> None:
         columns = ", ".join(self.places)
@@ -143,7 +136,7 @@ class TableView:
 
     def __iter__(self) -> Iterator[Row]:
         rows = self._readable().rows
-        return iter([Row(self, key, rows[key]) for key in sorted(rows)])
+        return iter([self.row_class(self, key, rows[key]) for key in sorted(rows)])
 
     def __len__(self) -> int:
         return len(self._readable())
@@ -153,14 +146,14 @@ class TableView:
 
     def exists(self, row: tuple[Any, ...]) -> bool:
         """Return whether a row is there: it was inserted, or a column is not its default."""
-        default: tuple[Any, ...] = self.element.default
-        return bool(row[-2]) or bool(row[:-2] != default[:-2])
+        return bool(row[-2]) or bool(row[:-2] != self.default[:-2])
 
     def differ(self, one: tuple[Any, ...], other: tuple[Any, ...], places: Iterable[int]) -> bool:
         """Return whether two rows differ in some columns, or one of them is there."""
-        if any(one[k] is not other[k] and one[k] != other[k] for k in places):
-            return True
-        return self.exists(one) != self.exists(other)
+        for k in places:
+            if one[k] is not other[k] and one[k] != other[k]:
+                return True
+        return one[-2] != other[-2] and self.exists(one) != self.exists(other)
 
     def place(self, name: str) -> int:
         """Return the place of a column.
@@ -192,6 +185,31 @@ class TableView:
         return place, value
 
 
+def _key_of(row: Any) -> Any:
+    return row._data[1]
+
+
+def _reader(place: int) -> property:
+    """Return the attribute that reads a column."""
+
+    def read(row: Any) -> Any:
+        return row._read(place)
+
+    return property(read)
+
+
+def _writer(place: int) -> property:
+    """Return the attribute by which numbers are added to a column, or cells of a family set."""
+
+    def begin(row: Any) -> Any:
+        view, key = row._data
+        if isinstance(view.columns[place], FamilyColumn):
+            return CellsWriter(view, key, place)
+        return Increment(view, key, place)
+
+    return property(begin)
+
+
 class Row:
     """A row that a trigger reads: its columns are attributes; a row that is not there is false.
 
@@ -201,67 +219,63 @@ class Row:
         row: as `TableRows` has it.
     """
 
-    __slots__ = ("_key", "_row", "_shown", "_view")
+    __slots__ = ("_data",)
     _writable = True
 
     def __init__(self, view: TableView, key: Any, row: tuple[Any, ...]) -> None:
-        set_slot = object.__setattr__
-        set_slot(self, "_view", view)
-        set_slot(self, "_key", key)
-        set_slot(self, "_row", row)
-        set_slot(self, "_shown", None)
+        _set_data(self, [view, key, row, None])
 
-    def __getattr__(self, name: str) -> Any:
-        view = self._view
-        place = view.places.get(name)
-        if place is None:
-            if name == view.key_name:
-                return self._key
-            view.place(name)  # raises
+    def _read(self, place: int) -> Any:
+        view, key, row, shown = self._data
         column = view.columns[place]
         if column.__class__ is Column:
-            return self._row[place]
-        shown = self._shown
+            return row[place]
         if shown is None:
-            object.__setattr__(self, "_shown", shown := {})
+            shown = self._data[3] = {}
         if place not in shown:
             if isinstance(column, FamilyColumn) and self._writable:
-                shown[place] = Cells(view, self._key, place, self._row[place])
+                shown[place] = Cells(view, key, place, row[place])
             else:
-                shown[place] = column.show(self._row[place])
+                shown[place] = column.show(row[place])
         return shown[place]
 
+    def __getattr__(self, name: str) -> Any:
+        self._data[0].place(name)  # raises
+
     def __setattr__(self, name: str, value: Any) -> None:
-        view = self._view
+        view, key, row, shown = self._data
         if not self._writable:
             raise InputError(f"{name} of the old row cannot be set: set it of the row itself")
-        place, kept = view.set(self._key, name, value)
-        row = self._row
-        object.__setattr__(self, "_row", (*row[:place], kept, *row[place + 1 :]))
-        if self._shown:
-            self._shown.pop(place, None)
+        place, kept = view.set(key, name, value)
+        self._data[2] = (*row[:place], kept, *row[place + 1 :])
+        if shown:
+            shown.pop(place, None)
 
     def __bool__(self) -> bool:
-        there: bool = self._view.exists(self._row)
+        there: bool = self._data[0].exists(self._data[2])
         return there
 
     def __repr__(self) -> str:
-        view = self._view
-        values = {view.key_name: self._key} | {
-            c.name: c.show(v) for c, v in zip(view.columns, self._row, strict=False)
+        view, key, row, _ = self._data
+        values = {view.key_name: key} | {
+            c.name: c.show(v) for c, v in zip(view.columns, row, strict=False)
         }
         return f"Row({', '.join(f'{name}={value!r}' for name, value in values.items())})"
 
     def _check_lists(self) -> None:
         """Refuse a list that was changed in place, as that has no effect."""
-        for place, shown in (self._shown or {}).items():
-            column = self._view.columns[place]
-            if isinstance(column, ListColumn) and tuple(shown) != self._row[place]:
-                name = f"{self._view.name}.{column.name}"
+        view, _, row, shown = self._data
+        for place, value in (shown or {}).items():
+            column = view.columns[place]
+            if isinstance(column, ListColumn) and tuple(value) != row[place]:
+                name = f"{view.name}.{column.name}"
                 raise InputError(
                     f"{name} was changed in place, which changes nothing: set it, as "
                     f"row.{column.name} = [*row.{column.name}, item]"
                 )
+
+
+_set_data = Row.__dict__["_data"].__set__
 
 
 class OldRow(Row):
@@ -352,30 +366,26 @@ class RowWriter:
         key: of the row.
     """
 
-    __slots__ = ("_key", "_view")
+    __slots__ = ("_data",)
 
     def __init__(self, view: TableView, key: Any) -> None:
-        object.__setattr__(self, "_view", view)
-        object.__setattr__(self, "_key", key)
+        _set_target(self, (view, key))
 
     def __getattr__(self, name: str) -> Any:
-        view = self._view
-        if name == view.key_name:
-            return self._key
-        place = view.place(name)
-        if isinstance(view.columns[place], FamilyColumn):
-            return CellsWriter(view, self._key, place)
-        return Increment(view, self._key, place)
+        self._data[0].place(name)  # raises
 
     def __setattr__(self, name: str, value: Any) -> None:
-        view = self._view
+        view, key = self._data
         if value.__class__ is not Increment:
-            view.set(self._key, name, value)
+            view.set(key, name, value)
             return
-        if (value.view, value.key, value.place) != (view, self._key, view.place(name)):
+        if value.view is not view or value.key != key or value.place != view.places.get(name):
             value.refuse()
         if value.amount:
-            view.writer.add(view.target, self._key, value.place, value.amount)
+            view.writer.add(view.target, key, value.place, value.amount)
+
+
+_set_target = RowWriter.__dict__["_data"].__set__
 
 
 class Increment:
@@ -395,6 +405,8 @@ class Increment:
 
     def __add__(self, amount: Any) -> Increment:
         column = self.view.columns[self.place]
+        if column.kind == "int" and amount.__class__ is int and column.__class__ is Column:
+            return Increment(self.view, self.key, self.place, self.amount + amount)
         if column.kind not in ("int", "float") or column.__class__ is not Column:
             raise InputError(f"{column.name} is {column.described}: only numbers can be added to")
         try:
@@ -414,6 +426,9 @@ class Increment:
             f"{name} is read, and its row may be on another processor: write to it (=, += or -=), "
             f"read it in a trigger of {self.view.name}, or declare the table with broadcast=True"
         )
+
+    def __getattr__(self, name: str) -> NoReturn:
+        self.refuse()
 
     __bool__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __float__ = __int__ = refuse
     __index__ = __iter__ = __len__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = refuse
@@ -493,4 +508,6 @@ class CellWriter:
 
 
 def _column(column: Any) -> Any:
+    if column.__class__ is str:
+        return column
     return str(column) if isinstance(column, str) else CONVERTERS["int"](column)

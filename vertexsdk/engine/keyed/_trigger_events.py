@@ -1,0 +1,90 @@
+"""The events of one batch of a trigger program: which triggers are to run, for which rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from vertexsdk.program.trigger_program import Version
+
+FIRST: Final[Version] = (0, 0)
+
+
+def later(one: Version, other: Version) -> Version:
+    """Return the elementwise maximum of two versions.
+
+    >>> later((1, 5), (2, 1))
+    (2, 5)
+    """
+    return max(one[0], other[0]), max(one[1], other[1])
+
+
+class Events:
+    """Events that wait, those of one row merged: a later one makes an earlier one redundant.
+
+    Args:
+        triggers: how many there are.
+        every: merge no events.
+
+    Attributes:
+        counts: how many events each trigger had.
+        waiting: by trigger and key, the version of what waits for the end of the round.
+        urgent: by trigger and key, the version of what does not wait, the oldest first.
+        activated: by trigger and filter, the version of what is to run for all rows.
+    """
+
+    def __init__(self, triggers: int, *, every: bool) -> None:
+        self.counts, self._every = [0] * triggers, every
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all events."""
+        self.waiting: dict[int, dict[Any, Version]] = {}
+        self.urgent: dict[tuple[Any, ...], Version] = {}
+        self.activated: dict[int, dict[str, Version]] = {}
+
+    def fire(self, t: int, key: Any, version: Version, *, urgent: bool) -> None:
+        """Have a trigger run for a row.
+
+        Args:
+            t: the place of the trigger.
+            key: of the row.
+            version: of what has changed.
+            urgent: it does not wait for the end of the round.
+        """
+        self.counts[t] += 1
+        if urgent:
+            event = (t, key, self.counts[t]) if self._every else (t, key)
+            self.urgent[event] = later(version, self.urgent.get(event, FIRST))
+            return
+        waiting = self.waiting.get(t)
+        if waiting is None:
+            waiting = self.waiting[t] = {}
+        before = waiting.get(key)
+        waiting[key] = version if before is None or before == version else later(version, before)
+
+    def activate(self, t: int, where: str, version: Version) -> None:
+        """Have a trigger run for all rows, at the end of the round.
+
+        Args:
+            t: the place of the trigger.
+            where: the name of the filter of rows; "" for none.
+            version: of what has activated it.
+        """
+        filters = self.activated.setdefault(t, {})
+        filters[where] = later(version, filters.get(where, FIRST))
+
+    def take(self) -> tuple[dict[int, dict[Any, Version]], dict[int, dict[str, Version]]]:
+        """Return what waits, and what is activated, at the end of a round."""
+        taken = self.waiting, self.activated
+        self.waiting, self.activated = {}, {}
+        return taken
+
+    def next_urgent(self) -> tuple[Any, ...]:
+        """Return the urgent event that is taken next."""
+        return next(iter(self.urgent))
+
+    def take_urgent(self) -> tuple[int, Any, Version]:
+        """Return the trigger, the key and the version of the next urgent event."""
+        event: Sequence[Any] = self.next_urgent()
+        return event[0], event[1], self.urgent.pop(tuple(event))

@@ -1,0 +1,271 @@
+"""How the writes of actions and of calls become visible in the tables of a trigger program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from vertexsdk.engine.keyed._trigger_events import FIRST, Events, later
+from vertexsdk.engine.keyed._trigger_rows import Operation, TableView, What
+from vertexsdk.program.keyed_state import RowsState
+from vertexsdk.program.trigger_program import (
+    Accumulator,
+    CellRows,
+    PlainTrigger,
+    TableRows,
+    TriggerProgram,
+    Version,
+)
+
+OUTSIDE: Final = -1  # in place of a trigger: writes of calls
+_MERGED: Final = -1  # in place of what an operation does
+
+
+class Writes(NamedTuple):
+    """What one action, or calls, have written.
+
+    Attributes:
+        trigger: the place of the trigger whose action it was; `OUTSIDE` for calls.
+        key: of the row that it ran for.
+        version: of what is written.
+        operations: in order.
+    """
+
+    trigger: int
+    key: Any
+    version: Version
+    operations: Sequence[Operation]
+
+    def order(self) -> tuple[Any, ...]:
+        """Return what the writes of a round are sorted by."""
+        return self.trigger, self.key
+
+
+class VisibleWrites:
+    """Makes writes visible, and fires the events of the triggers that watch what they change.
+
+    Args:
+        program: what runs.
+        states: of its tables, in their order.
+        views: the tables of the user, by place.
+        events: takes the events.
+        first: this is the first partition, which has the events of tables that all have.
+
+    Attributes:
+        repeats: accumulations, by table and key, whose results were deleted, or replaced from
+            outside: they are to run again once all is done.
+    """
+
+    def __init__(
+        self, program: TriggerProgram, states: Sequence[RowsState],
+        views: Mapping[int, TableView], events: Events, *, first: bool,
+    ) -> None:  # fmt: skip
+        self._program, self._states, self._views, self._events = program, states, views, events
+        self._eager = program.eager
+        names = list(program.tables)
+        self._targets = targets = {name: k for k, name in enumerate(names)}
+        self._watching: list[list[tuple[int, frozenset[int], RowsState]]] = [[] for _ in names]
+        self._accumulators: dict[int, int] = {}
+        self._urgent: set[int] = set()
+        for t, trigger in enumerate(program.triggers):
+            if isinstance(trigger, PlainTrigger):
+                where = program.tables[trigger.table].where
+                if first or where != "everywhere":
+                    seen = states[targets[trigger.seen]]
+                    self._watching[targets[trigger.table]].append((t, trigger.columns, seen))
+            elif isinstance(trigger, Accumulator):
+                self._accumulators[targets[trigger.table]] = t
+                if not trigger.synchronous:
+                    self._urgent.add(targets[trigger.table])
+        self._combiners = {(targets[name], k): c for (name, k), c in program.combiners.items()}
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what belongs to one batch."""
+        self.repeats: dict[tuple[int, Any], None] = {}
+        self._row_versions: dict[tuple[int, Any], Version] = {}
+        self._cell_versions: dict[tuple[int, Any], dict[Any, list[tuple[Version, Any]]]] = {}
+
+    def row_version(self, target: int, key: Any) -> Version:
+        """Return the version of a row, where triggers do not wait for rounds."""
+        return self._row_versions.get((target, key), FIRST)
+
+    def cell_versions(self, target: int, key: Any) -> dict[Any, list[tuple[Version, Any]]]:
+        """Return the values of this batch of the cells of a row, by column, with their versions."""
+        return self._cell_versions.get((target, key), {})
+
+    def apply(self, writes: Writes, *, urgent: bool) -> None:
+        """Make writes visible.
+
+        Args:
+            urgent: their events do not wait for the end of the round.
+        """
+        accumulators, version = self._accumulators, writes.version
+        for operation in writes.operations:
+            target = operation[0]
+            if operation[2] == What.ACTIVATE:
+                self._events.activate(target, operation[3], version)
+            elif target in accumulators:
+                self._apply_to_cell(operation, version, urgent=urgent)
+            else:
+                self._apply_to_row(operation, writes, urgent=urgent)
+
+    def _apply_to_cell(self, operation: Operation, version: Version, *, urgent: bool) -> None:
+        target, key, what, column, value = operation
+        state = self._states[target]
+        assert isinstance(state, CellRows)
+        if self._eager and what != What.REPEAT:
+            versions = self._cell_versions.setdefault((target, key), {})
+            before = state.rows.get(key, {}).get(column)
+            versions.setdefault(column, [(FIRST, before)]).append((version, value))
+        if what == What.PUT:
+            changed = state.put_cell(key, column, value)
+        elif what == What.DISCARD:
+            changed = state.discard_cell(key, column)
+        else:  # to be repeated, unless there is nothing any more
+            changed = key in state.rows
+        if changed:
+            urgent = (urgent and self._eager) or target in self._urgent
+            self._events.fire(self._accumulators[target], key, version, urgent=urgent)
+
+    def _apply_to_row(self, operation: Operation, writes: Writes, *, urgent: bool) -> None:
+        target, key, what, place, value = operation
+        state = self._states[target]
+        assert isinstance(state, TableRows)
+        default: tuple[Any, ...] = state.element.default
+        row: tuple[Any, ...] = state.rows.get(key, default)
+        if what == What.SET or what == What.ADD:
+            if what == What.ADD:
+                value = state.element.columns[place].convert(row[place] + value)
+            pairs: Sequence[tuple[int, Any]] = ((place, value),)
+        elif what == What.INSERT:
+            pairs = (*(value or ()), (-2, True))
+        elif what == What.DELETE:
+            pairs = list(enumerate(default[:-1]))
+        else:
+            place, name = place
+            cells = dict(row[place])
+            if what == What.SET_CELL:
+                cells[name] = value
+            else:
+                cells.pop(name, None)
+            pairs = ((place, cells),)
+        new, changed = list(row), list[int]()
+        for k, cell in pairs:
+            before = row[k]
+            if cell is not before and cell != before:
+                new[k] = cell
+                changed.append(k)
+        if not changed:
+            return
+        writers = row[-1]
+        if writes.trigger == OUTSIDE or what == What.DELETE:
+            if writers is not None:
+                self._note_repeats(writers, what, changed)
+        elif what <= What.ADD:
+            trigger = self._program.triggers[writes.trigger]
+            if isinstance(trigger, Accumulator):
+                writer = trigger.table, writes.key
+                if writers is None or writers.get(place) != writer:
+                    new[-1] = {**(writers or {}), place: writer}
+        if what == What.DELETE:
+            new[-1] = None
+        self._replace(target, key, row, tuple(new), changed, writes, urgent=urgent)
+
+    def _replace(
+        self, target: int, key: Any, row: tuple[Any, ...], new: tuple[Any, ...],
+        changed: Sequence[int], writes: Writes, *, urgent: bool,
+    ) -> None:  # fmt: skip
+        """Have another row at a key.
+
+        Args:
+            changed: the places of what is different.
+        """
+        state, view = self._states[target], self._views[target]
+        rows = state.rows
+        state.note(rows, key, key)
+        exists = new[-2] or view.exists(new)
+        if exists:
+            rows[key] = new
+        else:
+            rows.pop(key, None)
+        watching = self._watching[target]
+        version = writes.version
+        if self._eager:
+            at = target, key
+            version = self._row_versions[at] = later(version, self._row_versions.get(at, FIRST))
+        if not watching:
+            return
+        existed = row[-2] or view.exists(row)
+        for t, columns, seen in watching:
+            before = seen.rows.get(key)
+            known = t == writes.trigger and key == writes.key  # it knows what it has set
+            if before is None and not known:
+                seen.note(seen.rows, key, key)
+                seen.rows[key] = row
+            else:
+                self._see_again(seen, key, row if before is None else before, new, [
+                    k for k in changed if known and k not in columns
+                ])  # fmt: skip
+            if exists != existed or not columns.isdisjoint(changed):
+                self._events.fire(t, key, version, urgent=urgent)
+
+    @staticmethod
+    def _see_again(
+        seen: RowsState, key: Any, before: tuple[Any, ...], new: tuple[Any, ...],
+        known: Sequence[int],
+    ) -> None:  # fmt: skip
+        """Have a trigger have seen a row, in some columns as it is now.
+
+        Args:
+            seen: what it has seen.
+            before: the row that it has seen last.
+            known: the places of what it has set itself.
+        """
+        if known:
+            before = tuple(new[k] if k in known else v for k, v in enumerate(before))
+        if before[:-1] == new[:-1]:
+            if key in seen.rows:
+                seen.note(seen.rows, key, key)
+                del seen.rows[key]
+        elif seen.rows.get(key) is not before:
+            seen.note(seen.rows, key, key)
+            seen.rows[key] = before
+
+    def _note_repeats(self, writers: dict[int, Any], what: int, changed: Sequence[int]) -> None:
+        """Have accumulations repeat whose results are deleted, or replaced from outside."""
+        for place, (table, key) in writers.items():
+            if what == What.DELETE or place in changed:
+                self.repeats[self._targets[table], key] = None
+
+    def combine(self, writes: Sequence[Writes], applications: Sequence[Any]) -> Sequence[Writes]:
+        """Return the writes of a round, those merged that set a column that has a combiner.
+
+        Args:
+            writes: in their order.
+            applications: the objects whose methods combine.
+        """
+        if not self._combiners:
+            return writes
+        latest: dict[tuple[int, Any, int], tuple[int, int]] = {}
+        lists = [list(one.operations) for one in writes]
+        for w, operations in enumerate(lists):
+            for o, (target, key, what, place, value) in enumerate(operations):
+                if what != What.SET or (target, place) not in self._combiners:
+                    continue
+                earlier = latest.get((target, key, place))
+                latest[target, key, place] = w, o
+                if earlier is None:
+                    continue
+                application, function = self._combiners[target, place]
+                before = lists[earlier[0]][earlier[1]]
+                lists[earlier[0]][earlier[1]] = (*before[:2], _MERGED, *before[3:])
+                column = self._views[target].columns[place]
+                both = function(
+                    applications[application], column.show(before[4]), column.show(value)
+                )
+                operations[o] = target, key, what, place, column.convert(both)
+        return [
+            one._replace(operations=[o for o in own if o[2] != _MERGED])
+            for one, own in zip(writes, lists, strict=True)
+        ]
