@@ -178,12 +178,16 @@ if TYPE_CHECKING:
         gather_all,
         on_all,
     )
+    from vertexsdk.program.table_columns import Family
     from vertexsdk.stateful.elements import Array, Map, Matrix, Value
     from vertexsdk.stateful.placement import Broadcast, Partitioned, PerPartition
     from vertexsdk.stateful.stateful import Stateful
     from vertexsdk.stateful.stateful_client import StatefulClient
     from vertexsdk.stateful.stateful_loop import StatefulLoop
     from vertexsdk.transport.session import session
+    from vertexsdk.triggers.table import Table
+    from vertexsdk.triggers.trigger_loop import TriggerLoop
+    from vertexsdk.triggers.triggers import Mean, Triggers, accumulate, on_change
 
 
 def __getattr__(name: str) -> Any:

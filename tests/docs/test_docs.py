@@ -15,7 +15,7 @@ pytestmark = pytest.mark.full  # runs the pages of docs/
 ROOT = Path(__file__).parents[2]
 PAGES = (
     "attributes", "changing-graphs", "coming-from", "delay-bound", "keyed-state", "learning",
-    "notebooks", "processors", "what-survives", "windows",
+    "notebooks", "processors", "triggers", "what-survives", "windows",
 )  # fmt: skip
 # One process for all pages, as it starts a JVM: each is a main program with names of its own.
 RUN = "import runpy, sys\nfor page in sys.argv[1:]: runpy.run_path(page, run_name='__main__')\n"
