@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from tests.support.seeds import seed
 from vertexsdk.algorithms.learning._instances import CELL, Instances, InstancesState
 from vertexsdk.algorithms.learning._rows import SparseRows
 from vertexsdk.program.keyed_state import Journal, TableSpec
+from vertexsdk.testing.state_elements import StateElementSuite
 
 
 def state_of(kind: type) -> InstancesState:
@@ -26,6 +29,11 @@ def features_of(row: np.ndarray, *, sparse: bool) -> bytes:
     cells = np.empty(len(at), CELL)
     cells["column"], cells["value"] = at, row[at]
     return cells.tobytes()
+
+
+def zeros(n: int) -> pa.LargeBinaryArray:
+    """Return a feature of so many instances."""
+    return pa.array([bytes(8)] * n, pa.large_binary())
 
 
 def matrix_of(state: InstancesState, width: int, *, sparse: bool) -> dict[float, tuple[float, ...]]:
@@ -110,14 +118,11 @@ def test_the_sample_is_uniform_whatever_the_order_and_the_withdrawals(kind: type
     order, chance = list(keys), random.Random(seed())
     chance.shuffle(order)
     first, second = state_of(kind), state_of(kind)
-    for number, key in enumerate(keys):
-        first.add(key, float(number), bytes(8))
-    for key in [kind(k) for k in range(20_000, 30_000)]:  # these are withdrawn
-        second.add(key, -1.0, bytes(8))
-    for key in order:
-        second.add(key, float(int(key)), bytes(8))
-    for key in [kind(k) for k in range(20_000, 30_000)]:
-        second.discard(key)
+    gone = [kind(k) for k in range(20_000, 30_000)]
+    first.add_all(keys, np.arange(20_000.0), zeros(20_000))
+    second.add_all(gone, np.full(10_000, -1.0), zeros(10_000))
+    second.add_all(order, np.array(order, np.float64), zeros(20_000))
+    second.discard_all(gone)
     share = 0.1
     sample, _ = first.sample(1, False, share)
     assert sample.targets.tolist() == second.sample(1, False, share)[0].targets.tolist()
@@ -138,3 +143,30 @@ def test_the_samples_of_partitions_are_that_of_all() -> None:
         parts[key % 7].add(key, float(key), bytes(8))
     sampled = [t for part in parts for t in part.sample(1, False, 0.25)[0].targets.tolist()]
     assert sorted(sampled) == sorted(whole.sample(1, False, 0.25)[0].targets.tolist())
+
+
+class ShownState(InstancesState):
+    def instance(self, key: Any) -> list[Any]:
+        row = self.row_of(key)
+        return [] if row is None else list(self.to_fields(row))
+
+    def targets(self) -> list[float]:
+        return self.classes(1, False).tolist()
+
+
+class Shown(Instances):
+    state = ShownState
+    reads = ("size", "instance", "targets")
+    without_key = ("size", "targets")
+
+
+class TestInstances(StateElementSuite):
+    key_types, combine = (int,), max
+    test_instances_are_combined = None  # type: ignore[assignment]  # an id is on one partition
+
+    def element(self, key: type) -> Shown:
+        return Shown(key)
+
+    def arguments(self, method: str, chance: random.Random) -> tuple[Any, ...]:
+        number = float(chance.randrange(9))
+        return (number, np.array([number]).tobytes()) if method == "add" else ()
