@@ -13,7 +13,8 @@ import copy
 import hashlib
 import itertools
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import repeat
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -22,7 +23,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vertexsdk import RowsState, StateElement
-from vertexsdk.algorithms.learning._rows import Rows, SparseRows
+from vertexsdk.algorithms.learning._rows import SparseRows
+from vertexsdk.algorithms.learning._sample import ChanceOrder, Sample
 from vertexsdk.arrays.id_hash import splitmix64
 from vertexsdk.program.keyed import ABSENT, TableSpec
 from vertexsdk.program.keyed_state import Journal
@@ -30,32 +32,6 @@ from vertexsdk.program.keyed_state import Journal
 CELL = np.dtype([("column", np.int32), ("value", np.float64)])  # of a sparse row, as bytes
 _SPARE = 1024  # places without an id, besides as many as have one
 _states = itertools.count(1)
-
-
-class Sample(NamedTuple):
-    """Instances as columns.
-
-    Attributes:
-        rows: float64[n, d], or sparse rows.
-        targets: float64[n], the place of the class, or the number to predict.
-    """
-
-    rows: Rows
-    targets: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.targets)
-
-    def take(self, places: NDArray[np.int64]) -> Sample:
-        """Return some of them, in this order."""
-        rows, targets = self.rows, self.targets[places]
-        if not isinstance(rows, SparseRows):
-            return Sample(rows[places], targets)
-        counts = rows.indptr[places + 1] - rows.indptr[places]
-        indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-        cells = np.arange(indptr[-1]) + np.repeat(rows.indptr[places] - indptr[:-1], counts)
-        own = SparseRows(indptr, rows.indices[cells], rows.values[cells], rows.dimension)
-        return Sample(own, targets)
 
 
 class _Growing:
@@ -234,6 +210,8 @@ class InstancesState(RowsState):
         self._columns = _Columns()
         self._version = 0  # another number after each change
         self._chosen: dict[tuple[Any, ...], Any] = {}  # what was computed of a version
+        self._chance: ChanceOrder | None = None
+        self._places_before: dict[Any, int] = {}  # of what has changed since; -1 for none
 
     def add(self, key: Any, target: float, features: bytes) -> None:
         """Set the instance of an id."""
@@ -262,9 +240,12 @@ class InstancesState(RowsState):
         """See `RowsState`."""
         self.touch_all([row])
 
-    def touch_all(self, rows: Iterable[Any]) -> None:
+    def touch_all(self, rows: Sequence[Any]) -> None:
         """See `RowsState`."""
         self._version = next(_states)
+        if self._chance is not None:
+            places = dict(zip(rows, map(self.rows.get, rows, repeat(-1)), strict=True))
+            self._places_before = places | self._places_before
 
     def _compact_if_due(self) -> None:
         """Drop the features that no id has any more, before a change that has a place."""
@@ -274,6 +255,7 @@ class InstancesState(RowsState):
         at = np.searchsorted(places, np.fromiter(self.rows.values(), np.int64, len(self.rows)))
         self.rows = dict(zip(self.rows, at.tolist(), strict=True))
         self._columns = self._columns.take(places)
+        self._chance, self._places_before = None, {}
 
     def _places(self, count: int) -> NDArray[np.int64]:
         """Return the places that ids have, of so many, ascending."""
@@ -314,13 +296,23 @@ class InstancesState(RowsState):
 
         def choose() -> tuple[Sample, NDArray[np.float64]]:
             own = self._columns.all(width, sparse=sparse)
-            places, order = self._places(len(own)), self._columns.order
-            places = places[order[places] < share]
-            places = places[np.argsort(order[places], kind="stable")]
-            return own.take(places), order[places]
+            self._chance = chance = self._chance_order(len(own)).take(own, share)
+            assert chance.sample is not None
+            return chance.sample, chance.order[: len(chance.sample)]
 
         chosen: tuple[Any, Any] = self._once(("sample", share), choose)
         return chosen
+
+    def _chance_order(self, count: int) -> ChanceOrder:
+        """Return the order by chance of all instances, of so many places."""
+        before, self._places_before = self._places_before, {}
+        chance, order = self._chance, self._columns.order
+        if chance is None or 2 * len(before) > len(self.rows):
+            return ChanceOrder.of(order, self._places(count))
+        changes = [(place, self.rows.get(key, -1)) for key, place in before.items()]
+        gone = [old for old, new in changes if old >= 0 and old != new]
+        added = [new for old, new in changes if new >= 0 and old != new]
+        return chance.changed(order, np.array(gone, np.int64), np.array(sorted(added), np.int64))
 
     def _once(self, what: tuple[Any, ...], compute: Any) -> Any:
         """Compute something of the instances, once until they change."""
@@ -342,16 +334,16 @@ class InstancesState(RowsState):
         """See `RowsState`."""
         targets = np.array([target for target, _ in stored], np.float64)
         new = _Arrivals(keys, targets, _packed([features for _, features in stored]))
+        self.touch_all(keys)
         self.rows.update(zip(keys, self._columns.extend(new), strict=True))
         self.changed.update(keys)
-        self.touch_all(keys)
 
     def fork(self, journal: Journal) -> InstancesState:
         """See `RowsState`."""
         other = super().fork(journal)
         assert isinstance(other, InstancesState)
         other._columns = self._columns.fork()
-        other._chosen = dict(self._chosen)
+        other._chosen, other._places_before = dict(self._chosen), dict(self._places_before)
         return other
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from vertexsdk import Partitioned, gather_all, on_all
-from vertexsdk.algorithms.learning._instances import Instances, InstancesState, Sample
+from vertexsdk.algorithms.learning._instances import Instances, InstancesState
 from vertexsdk.algorithms.learning._linear_kernels import (
     LossSums,
     hessian,
@@ -17,6 +17,7 @@ from vertexsdk.algorithms.learning._linear_kernels import (
 )
 from vertexsdk.algorithms.learning._program import InstancesProgram
 from vertexsdk.algorithms.learning._rows import Floats, SparseRows
+from vertexsdk.algorithms.learning._sample import Sample
 
 
 class LinearState(InstancesState):

@@ -66,12 +66,12 @@ class Journal:
     def undo(self, mark: int) -> None:
         """Put back what was changed since a mark."""
         for rows, keys, values, state, touched in reversed(self._changes[mark:]):
+            if state is not None:
+                state.touch_all(touched)
             for key, value in zip(keys, values, strict=True):
                 rows.pop(key, None)
                 if value is not ABSENT:
                     rows[key] = value
-            if state is not None:
-                state.touch_all(touched)
         del self._changes[mark:]
 
     def clear(self) -> None:
@@ -262,7 +262,7 @@ class RowsState:
         self.touch(row)
 
     def touch(self, row: Any) -> None:
-        """Be told that a row is about to change, or that a change was taken back.
+        """Be told that a row is about to change, or that a change is about to be taken back.
 
         What is computed of rows and kept has to be computed anew. By default nothing is kept.
 
@@ -270,7 +270,7 @@ class RowsState:
             row: its key.
         """
 
-    def touch_all(self, rows: Iterable[Any]) -> None:
+    def touch_all(self, rows: Sequence[Any]) -> None:
         """Be told so of several rows.
 
         Args:
