@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vertexsdk import InputError
+from vertexsdk.algorithms.learning._blas_threads import one_blas_thread
 from vertexsdk.algorithms.learning._rows import Floats, Rows, SparseRows, check, shape
 from vertexsdk.arrays.jit import njit_without_refcounts as kernel
 
@@ -337,18 +338,19 @@ def hessian(rows: Rows, y: Floats, w: Floats, loss: str, smoothing: float = 0.0)
     d = len(w) - 1
     total = np.zeros((d + 1, d + 1))
     step = max(1, BLOCK // (d + 1))
-    for block, curvatures in _curved(rows, y, w, loss, smoothing):
-        chosen = np.flatnonzero(curvatures)
-        for i in range(0, len(chosen), step):
-            some = chosen[i : i + step]
-            wide = np.zeros((len(some), d + 1))
-            if isinstance(block, SparseRows):
-                _unpack(block.indptr, block.indices, block.values, some, wide)
-            else:
-                wide[:, :-1] = block[some]
-            wide[:, -1] = 1.0
-            wide *= np.sqrt(curvatures[some])[:, None]
-            total += wide.T @ wide
+    with one_blas_thread():
+        for block, curvatures in _curved(rows, y, w, loss, smoothing):
+            chosen = np.flatnonzero(curvatures)
+            for i in range(0, len(chosen), step):
+                some = chosen[i : i + step]
+                wide = np.zeros((len(some), d + 1))
+                if isinstance(block, SparseRows):
+                    _unpack(block.indptr, block.indices, block.values, some, wide)
+                else:
+                    wide[:, :-1] = block[some]
+                wide[:, -1] = 1.0
+                wide *= np.sqrt(curvatures[some])[:, None]
+                total += wide.T @ wide
     return total
 
 
