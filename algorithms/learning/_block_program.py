@@ -23,7 +23,7 @@ from vertexsdk.algorithms.learning._blocks import (
     on_blocks,
     plan_pass,
 )
-from vertexsdk.algorithms.learning._linear_kernels import loss_and_gradient, sgd_pass
+from vertexsdk.algorithms.learning._linear_kernels import loss_sum, sgd_pass
 from vertexsdk.algorithms.learning._linear_program import (
     LinearInstances,
     LinearProgram,
@@ -140,7 +140,7 @@ class LinearBlocksState(LinearState):
             return []
         loss = own.options[2]
         return [
-            loss_and_gradient(own.rows, targets, own.weights[code], loss).loss
+            loss_sum(own.rows, targets, own.weights[code], loss)
             for code, targets in own.targets.items()
         ]
 

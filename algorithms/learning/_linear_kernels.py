@@ -309,6 +309,19 @@ def loss_and_gradient(
     return LossSums(float(sums[0]), float(sums[1]), gradient, float(sums[2]))
 
 
+def loss_sum(rows: Rows, y: Floats, w: Floats, loss: str) -> float:
+    """Return `loss_and_gradient(...).loss`, without computing the gradient.
+
+    >>> loss_sum(np.array([[2.0], [1.0]]), np.ones(2), np.zeros(2), "hinge")
+    2.0
+    """
+    number, sums = _checked(rows, y, w, loss, 0.0), np.zeros(3)
+    with np.errstate(over="ignore", invalid="ignore"):  # sums that are not finite say it
+        for block, labels in _blocks(rows, y):
+            _slopes(_predictions(block, w), labels, number, 0.0, np.empty(len(labels)), sums)
+    return float(sums[0])
+
+
 def _curved(
     rows: Rows, y: Floats, w: Floats, loss: str, smoothing: float
 ) -> Iterator[tuple[Rows, Floats]]:

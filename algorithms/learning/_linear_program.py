@@ -13,6 +13,7 @@ from vertexsdk.algorithms.learning._linear_kernels import (
     hessian,
     hessian_product,
     loss_and_gradient,
+    loss_sum,
     sgd_pass,
 )
 from vertexsdk.algorithms.learning._program import InstancesProgram
@@ -50,6 +51,13 @@ class LinearState(InstancesState):
             return float(values @ values)
 
         return self._once(("squares", share), squares), len(sample)
+
+    def measure(
+        self, width: int, sparse: bool, share: float, label: int, weights: bytes, loss: str
+    ) -> tuple[float, int]:
+        """Return the sum of the losses, and of how many instances."""
+        sample = self._labelled(width, sparse, share, label)
+        return loss_sum(sample.rows, sample.targets, np.frombuffer(weights), loss), len(sample)
 
     def gradient(
         self, width: int, sparse: bool, share: float, label: int, weights: bytes, loss: str,
@@ -95,7 +103,9 @@ class LinearInstances(Instances):
     """
 
     state = LinearState
-    reads = (*Instances.reads, "descend", "squares", "gradient", "hessian", "hessian_product")
+    reads = (
+        *Instances.reads, "descend", "squares", "measure", "gradient", "hessian", "hessian_product",
+    )  # fmt: skip
     without_key = reads
 
 
@@ -118,6 +128,14 @@ class LinearProgram(InstancesProgram):
     def squares(self, width: int, sparse: bool, share: float) -> list[Any]:
         """Return the squares of each partition's sample, and its size."""
         return gather_all(on_all(self.instances).squares(width, sparse, share))
+
+    def measure(
+        self, width: int, sparse: bool, share: float, label: int, weights: bytes, loss: str
+    ) -> list[Any]:
+        """Return the losses of each partition."""
+        return gather_all(
+            on_all(self.instances).measure(width, sparse, share, label, weights, loss)
+        )
 
     def gradient(
         self, width: int, sparse: bool, share: float, label: int, weights: bytes, loss: str,

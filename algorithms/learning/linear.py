@@ -182,8 +182,9 @@ class LinearModel(BlockLearner):
         total = 0.0
         with np.errstate(over="ignore", invalid="ignore"):  # where the rate is too large
             for w, label in zip(weights, labels, strict=True):
-                sums, size = self._sums(flow, model, label, w, share, 0.0)
-                total += sums.loss / max(size, 1) + self.alpha / 2 * float(w[:-1] @ w[:-1])
+                form = model["width"], model["sparse"], share, label, w.tobytes(), self._loss
+                loss, size = map(sum, zip(*flow.measure(*form), strict=True))
+                total += loss / max(size, 1) + self.alpha / 2 * float(w[:-1] @ w[:-1])
         return total / max(len(labels), 1)
 
     def _sums(

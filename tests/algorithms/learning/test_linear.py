@@ -23,7 +23,14 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from tests.support.seeds import draws, seed
 from vertexsdk import InputError, StateInputError
-from vertexsdk.algorithms.learning import KMeans, LinearModel, LinearSGD, LinearSVM, LogisticSGD
+from vertexsdk.algorithms.learning import (
+    KMeans,
+    LinearModel,
+    LinearSGD,
+    LinearSVM,
+    LogisticSGD,
+    _linear_kernels,
+)
 from vertexsdk.backends import memory
 
 MODELS: list[type[LinearModel]] = [LinearSVM, LogisticSGD, LinearSGD]
@@ -137,6 +144,17 @@ def test_the_main_loop_follows_a_stream(cls: type[LinearModel]) -> None:
         again = model.solve()
         assert again.n_iter_ <= exact.n_iter_
         assert again.objective_ == pytest.approx(exact.objective_, rel=1e-4)
+
+
+@pytest.mark.parametrize("blocks", [None, 2])
+def test_the_main_loop_computes_no_gradients(
+    blocks: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the passes it needs objectives alone."""
+    monkeypatch.setattr(_linear_kernels, "_add_rows", lambda *_: 1 / 0)
+    X, y = instances(LogisticSGD, np.random.default_rng(seed()), 50)
+    with LogisticSGD(blocks=blocks, passes=3, partitions=2) as model:
+        assert model.partial_fit(X, y).objective_ < 1
 
 
 @pytest.mark.parametrize("partitions", [1, 2])

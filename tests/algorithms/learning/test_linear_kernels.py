@@ -17,6 +17,7 @@ from vertexsdk.algorithms.learning._linear_kernels import (
     hessian,
     hessian_product,
     loss_and_gradient,
+    loss_sum,
     sgd_pass,
 )
 from vertexsdk.algorithms.learning._rows import Floats, Rows, SparseRows
@@ -116,6 +117,8 @@ def test_dense_and_sparse_rows_and_their_parts_have_the_same_sums(
     rng = np.random.default_rng(seed())
     X, y = drawn(rng, n, d, loss)
     w, v = rng.normal(size=d + 1) / d, rng.normal(size=d + 1)
+    for rows in (X, sparse(X)):
+        assert loss_sum(rows, y, w, loss) == loss_and_gradient(rows, y, w, loss).loss
     whole = loss_and_gradient(X, y, w, loss, 0.5)
     matrix = hessian(X, y, w, loss, 0.5)
     product = hessian_product(X, y, w, v, loss, 0.5)
