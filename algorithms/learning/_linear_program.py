@@ -20,6 +20,8 @@ from vertexsdk.algorithms.learning._program import InstancesProgram
 from vertexsdk.algorithms.learning._rows import Floats, SparseRows
 from vertexsdk.algorithms.learning._sample import Sample
 
+DECAY = 1.0  # of the rate within a pass of the main loop
+
 
 class LinearState(InstancesState):
     """The instances of one partition, and sums over them.
@@ -37,8 +39,9 @@ class LinearState(InstancesState):
         sample = self._labelled(width, sparse, share, label)
         before = np.frombuffer(weights)
         after = sgd_pass(
-            sample.rows, sample.targets, before, rate, alpha, loss, fit_intercept=intercept
-        )
+            sample.rows, sample.targets, before, rate, alpha, loss, fit_intercept=intercept,
+            decay=DECAY,
+        )  # fmt: skip
         return after, len(sample)
 
     def squares(self, width: int, sparse: bool, share: float) -> tuple[float, int]:

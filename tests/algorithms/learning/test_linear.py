@@ -146,6 +146,44 @@ def test_the_main_loop_follows_a_stream(cls: type[LinearModel]) -> None:
         assert again.objective_ == pytest.approx(exact.objective_, rel=1e-4)
 
 
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("blocks", [None, 3])
+@pytest.mark.parametrize("partitions", [1, 2])
+@pytest.mark.parametrize("cls", MODELS)
+def test_the_main_loop_comes_near_the_best_model(
+    cls: type[LinearModel], partitions: int, blocks: int | None
+) -> None:
+    """It never goes away from where it is, be that the exact model or not."""
+    X, y = instances(cls, np.random.default_rng(seed()), 2000)
+    with cls(alpha=0.01, passes=10, partitions=partitions, blocks=blocks) as model:
+        best = model.partial_fit(X, y, ids=range(2000)).solve(tol=1e-6).objective_
+        with cls(alpha=0.01, passes=10, partitions=partitions, blocks=blocks) as never_solved:
+            objectives = [
+                never_solved.partial_fit(X, y, ids=range(2000)).objective_ for _ in range(3)
+            ]
+        assert objectives == sorted(objectives, reverse=True)
+        assert objectives[0] < 1.002 * best
+        for _ in range(3):
+            assert model.partial_fit(X[:1], y[:1], ids=[0]).objective_ < (1 + 1e-6) * best
+
+
+def test_a_rate_that_is_changed_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many passes are not taken, or taken, it is soon a usual one again."""
+    X = np.random.default_rng(seed()).normal(size=(100, 3))
+    usual = LogisticSGD._step / (1 + (X**2).sum() / 100)
+    with LogisticSGD() as model:
+        model.partial_fit(X, X[:, 0] > 0, ids=range(100))
+        assert model._model["rate"] == pytest.approx(1.1 * usual)
+        for answer, times in (((1.0, None), 1 / 64), ((1.0, 1.0), 64)):
+            monkeypatch.setattr(LogisticSGD, "_descend_all", lambda *_, answer=answer: answer)
+            for _ in range(100):
+                model._descend(model._flow, model._model, 1.0)
+            assert model._model["rate"] == pytest.approx(usual * times)
+        monkeypatch.undo()
+        model.set_params(passes=10)
+        assert model.partial_fit(X, X[:, 0] < 0, ids=range(100)).score(X, X[:, 0] < 0) > 0.9
+
+
 @pytest.mark.parametrize("blocks", [None, 2])
 def test_the_main_loop_computes_no_gradients(
     blocks: int | None, monkeypatch: pytest.MonkeyPatch
