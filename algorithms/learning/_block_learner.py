@@ -48,6 +48,10 @@ class BlockLearner(Learner):
         """Return the coefficients and intercepts of rows of weights, as attributes have them."""
         raise NotImplementedError
 
+    def _bound(self, before: float) -> float:
+        """Return the objective above which a pass is not taken."""
+        raise NotImplementedError
+
     def _first_blocks(self, model: dict[str, Any]) -> dict[str, Any]:
         """Return a model that begins, without its weights where these are in blocks."""
         if self.blocks is not None:
@@ -109,7 +113,8 @@ class BlockLearner(Learner):
         """Run a pass whose weights stay in their blocks.
 
         Returns:
-            The objective before it, and after it; None where it overshot, and changed nothing.
+            The objective before it, and after it; None where it is above the bound, and the model
+            is what it was.
         """
         self._settle(flow, model)
         self._read_anew(model)
@@ -122,7 +127,7 @@ class BlockLearner(Learner):
             before = flow.measure_blocks(*form)
         try:
             objective = flow.descend_blocks(
-                *form, model["rate"], self.fit_intercept, 2 * before + 1
+                *form, model["rate"], self.fit_intercept, self._bound(before)
             )
         except CallError as error:
             if Overshoot.__name__ not in str(error):

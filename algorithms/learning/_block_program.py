@@ -23,8 +23,9 @@ from vertexsdk.algorithms.learning._blocks import (
     on_blocks,
     plan_pass,
 )
-from vertexsdk.algorithms.learning._linear_kernels import loss_and_gradient, sgd_pass
+from vertexsdk.algorithms.learning._linear_kernels import loss_sum, sgd_pass, weights_left
 from vertexsdk.algorithms.learning._linear_program import (
+    DECAY,
     LinearInstances,
     LinearProgram,
     LinearState,
@@ -129,7 +130,7 @@ class LinearBlocksState(LinearState):
             rate, alpha, loss, intercept = own.options
             own.after[code] = sgd_pass(
                 own.rows, own.targets[code], own.weights[code], rate, alpha, loss,
-                fit_intercept=intercept,
+                fit_intercept=intercept, decay=DECAY,
             )  # fmt: skip
         return own.after[code][own.slice_of(block)].tobytes()
 
@@ -140,7 +141,7 @@ class LinearBlocksState(LinearState):
             return []
         loss = own.options[2]
         return [
-            loss_and_gradient(own.rows, targets, own.weights[code], loss).loss
+            loss_sum(own.rows, targets, own.weights[code], loss)
             for code, targets in own.targets.items()
         ]
 
@@ -190,7 +191,9 @@ class LinearBlocksProgram(LinearProgram):
                 width, sparse, share, size, labels, loss, alpha, rate, intercept
             )
         )
-        plan = plan_pass(requests, layout, codes, 1.0 - rate * alpha)
+        plan = plan_pass(
+            requests, layout, codes, lambda size: weights_left(size, rate, alpha, DECAY)
+        )
         after = before + plan.decay
         for anchor, block in plan.routes:
             old = self.weights.read(block, before)
@@ -221,7 +224,7 @@ class LinearBlocksProgram(LinearProgram):
                 width, sparse, share, size, labels, loss, alpha, 0.0, True
             )
         )
-        plan = plan_pass(requests, layout, codes, 1.0)
+        plan = plan_pass(requests, layout, codes, lambda _: 1.0)
         for anchor, block in plan.routes:
             own = self.weights.read(block, decay)
             self.instances.receive(anchor, block, own)

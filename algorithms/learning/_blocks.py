@@ -8,7 +8,7 @@ plus the place of the block.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from vertexsdk.algorithms.learning._rows import Floats, Ints, Rows, SparseRows, 
 
 
 class Overshoot(VertexError):
-    """A pass raised the objective by too much; the weights stay what they were."""
+    """A pass raised the objective above its bound; the weights stay what they were."""
 
 
 class Layout(NamedTuple):
@@ -183,19 +183,20 @@ class PassPlan(NamedTuple):
 
 
 def plan_pass(
-    requests: Iterable[BlockRequest | None], layout: Layout, codes: Sequence[int], shrink: float
-) -> PassPlan:
+    requests: Iterable[BlockRequest | None], layout: Layout, codes: Sequence[int],
+    left_after: Callable[[int], float],
+) -> PassPlan:  # fmt: skip
     """Return the plan of a pass.
 
     Args:
         requests: of all partitions, None of those that have nothing in the sample.
         layout: of the weights.
         codes: of the classes, each of which has weights.
-        shrink: what regularisation leaves of weights after one instance.
+        left_after: returns what regularisation leaves of weights after so many instances.
     """
     asked = [request for request in requests if request is not None]
     size = max(sum(request.size for request in asked), 1)
-    left = [shrink**request.size * (request.size / size) for request in asked]
+    left = [left_after(request.size) * (request.size / size) for request in asked]
     untouched: dict[int, float] = {}
     for request in asked:
         untouched |= dict.fromkeys(request.blocks.tolist(), 0.0)

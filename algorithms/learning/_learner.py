@@ -510,11 +510,15 @@ def _checked_ids(ids: Any, number: int | None, kind: str | None) -> Any:
     """
     if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
         raise InputError(f"ids is {ids!r}: give several, as [{ids!r}]")
-    values = ids.to_pylist() if isinstance(ids, pa.Array | pa.ChunkedArray) else list(ids)
+    values: Any = np.array(ids) if isinstance(ids, range | np.ndarray) else ids
+    if not (isinstance(values, np.ndarray) and values.dtype == np.int64 and values.ndim == 1):
+        values = ids.to_pylist() if isinstance(ids, pa.Array | pa.ChunkedArray) else list(ids)
     if number is not None and len(values) != number:
         raise InputError(f"{number} instances need as many ids; there are {len(values)}")
-    if all(isinstance(value, str) for value in values) and (values or kind == "str"):
+    if isinstance(values, np.ndarray):
         own: Any = values
+    elif all(isinstance(value, str) for value in values) and (values or kind == "str"):
+        own = values
         try:
             "".join(values).encode()
         except UnicodeEncodeError:

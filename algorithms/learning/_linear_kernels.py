@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vertexsdk import InputError
+from vertexsdk.algorithms.learning._blas_threads import one_blas_thread
 from vertexsdk.algorithms.learning._rows import Floats, Rows, SparseRows, check, shape
 from vertexsdk.arrays.jit import njit_without_refcounts as kernel
 
@@ -86,50 +87,48 @@ def _derivative(p, y, loss, smoothing):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _sgd_dense(X, y, v, rate, intercept_rate, shrink, loss):  # type: ignore[no-untyped-def]
+def _sgd_dense(X, y, v, first, decay, alpha, intercept, loss):  # type: ignore[no-untyped-def]
     """One pass over rows; v, float64[d + 1], is changed: w is `scale` v."""
     n, d = X.shape
-    b = v[d]
-    scale, inverse, growth = 1.0, 1.0, 1.0 / shrink
+    b, scale = v[d], 1.0
     for i in range(n):
         x = X[i]
         slope = _derivative(scale * _dot(x, v, d) + b, y[i], loss, 0.0)
-        scale *= shrink
-        inverse *= growth
+        rate = first * (1.0 - decay * (i / n))
+        scale *= 1.0 - rate * alpha
         if slope != 0.0:
-            step = rate * slope * inverse
+            step = rate * slope / scale
             for j in range(d):
                 v[j] -= step * x[j]
-            b -= intercept_rate * slope
+            b -= intercept * rate * slope
         if scale < SMALLEST_SCALE:
             for j in range(d):
                 v[j] *= scale
-            scale = inverse = 1.0
+            scale = 1.0
     for j in range(d):
         v[j] *= scale
     v[d] = b
 
 
 @kernel
-def _sgd_sparse(indptr, indices, values, y, v, rate, intercept_rate, shrink, loss):  # type: ignore[no-untyped-def]
-    d = len(v) - 1
-    b = v[d]
-    scale, inverse, growth = 1.0, 1.0, 1.0 / shrink
-    for i in range(len(y)):
+def _sgd_sparse(indptr, indices, values, y, v, first, decay, alpha, intercept, loss):  # type: ignore[no-untyped-def]
+    n, d = len(y), len(v) - 1
+    b, scale = v[d], 1.0
+    for i in range(n):
         begin, end = indptr[i], indptr[i + 1]
         p = scale * _sparse_dot(indices[begin:end], values[begin:end], v) + b
         slope = _derivative(p, y[i], loss, 0.0)
-        scale *= shrink
-        inverse *= growth
+        rate = first * (1.0 - decay * (i / n))
+        scale *= 1.0 - rate * alpha
         if slope != 0.0:
-            step = rate * slope * inverse
+            step = rate * slope / scale
             for k in range(begin, end):
                 v[indices[k]] -= step * values[k]
-            b -= intercept_rate * slope
+            b -= intercept * rate * slope
         if scale < SMALLEST_SCALE:
             for j in range(d):
                 v[j] *= scale
-            scale = inverse = 1.0
+            scale = 1.0
     for j in range(d):
         v[j] *= scale
     v[d] = b
@@ -243,6 +242,7 @@ def sgd_pass(
     loss: str,
     *,
     fit_intercept: bool = True,
+    decay: float = 0.0,
 ) -> Floats:
     """Return a model after one pass of stochastic gradient descent over rows, in their order.
 
@@ -254,9 +254,11 @@ def sgd_pass(
         alpha: the regulariser is alpha / 2 times the squares of w but for the intercept.
         loss: "hinge", "log" or "squared".
         fit_intercept: whether the intercept is changed.
+        decay: what part of the rate is gone at the end, from 0 to 1; it falls with each row by as
+            much. The noise of steps of one length keeps the model away from the best one.
 
     Returns:
-        float64[d + 1]. As scikit-learn's `SGDClassifier` and `SGDRegressor` with
+        float64[d + 1]. Without decay as scikit-learn's `SGDClassifier` and `SGDRegressor` with
         `learning_rate="constant"`; but the intercept of sparse rows has the same rate.
 
     Raises:
@@ -275,8 +277,17 @@ def sgd_pass(
     new = w.copy()
     matrix = rows[:3] if isinstance(rows, SparseRows) else (rows,)
     run = _sgd_sparse if isinstance(rows, SparseRows) else _sgd_dense
-    run(*matrix, y, new, rate, rate * fit_intercept, 1.0 - rate * alpha, number)
+    run(*matrix, y, new, float(rate), float(decay), float(alpha), float(fit_intercept), number)
     return new
+
+
+def weights_left(n: int, rate: float, alpha: float, decay: float) -> float:
+    """Return what regularisation leaves of the weights of columns that none of n rows has.
+
+    >>> weights_left(2, 0.5, 1.0, 0.0), weights_left(2, 0.5, 1.0, 1.0)
+    (0.25, 0.375)
+    """
+    return float(np.prod(1.0 - alpha * rate * (1.0 - decay * (np.arange(n) / max(n, 1)))))
 
 
 def loss_and_gradient(
@@ -308,6 +319,19 @@ def loss_and_gradient(
     return LossSums(float(sums[0]), float(sums[1]), gradient, float(sums[2]))
 
 
+def loss_sum(rows: Rows, y: Floats, w: Floats, loss: str) -> float:
+    """Return `loss_and_gradient(...).loss`, without computing the gradient.
+
+    >>> loss_sum(np.array([[2.0], [1.0]]), np.ones(2), np.zeros(2), "hinge")
+    2.0
+    """
+    number, sums = _checked(rows, y, w, loss, 0.0), np.zeros(3)
+    with np.errstate(over="ignore", invalid="ignore"):  # sums that are not finite say it
+        for block, labels in _blocks(rows, y):
+            _slopes(_predictions(block, w), labels, number, 0.0, np.empty(len(labels)), sums)
+    return float(sums[0])
+
+
 def _curved(
     rows: Rows, y: Floats, w: Floats, loss: str, smoothing: float
 ) -> Iterator[tuple[Rows, Floats]]:
@@ -337,18 +361,19 @@ def hessian(rows: Rows, y: Floats, w: Floats, loss: str, smoothing: float = 0.0)
     d = len(w) - 1
     total = np.zeros((d + 1, d + 1))
     step = max(1, BLOCK // (d + 1))
-    for block, curvatures in _curved(rows, y, w, loss, smoothing):
-        chosen = np.flatnonzero(curvatures)
-        for i in range(0, len(chosen), step):
-            some = chosen[i : i + step]
-            wide = np.zeros((len(some), d + 1))
-            if isinstance(block, SparseRows):
-                _unpack(block.indptr, block.indices, block.values, some, wide)
-            else:
-                wide[:, :-1] = block[some]
-            wide[:, -1] = 1.0
-            wide *= np.sqrt(curvatures[some])[:, None]
-            total += wide.T @ wide
+    with one_blas_thread():
+        for block, curvatures in _curved(rows, y, w, loss, smoothing):
+            chosen = np.flatnonzero(curvatures)
+            for i in range(0, len(chosen), step):
+                some = chosen[i : i + step]
+                wide = np.zeros((len(some), d + 1))
+                if isinstance(block, SparseRows):
+                    _unpack(block.indptr, block.indices, block.values, some, wide)
+                else:
+                    wide[:, :-1] = block[some]
+                wide[:, -1] = 1.0
+                wide *= np.sqrt(curvatures[some])[:, None]
+                total += wide.T @ wide
     return total
 
 

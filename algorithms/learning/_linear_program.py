@@ -7,16 +7,20 @@ from typing import Any
 import numpy as np
 
 from vertexsdk import Partitioned, gather_all, on_all
-from vertexsdk.algorithms.learning._instances import Instances, InstancesState, Sample
+from vertexsdk.algorithms.learning._instances import Instances, InstancesState
 from vertexsdk.algorithms.learning._linear_kernels import (
     LossSums,
     hessian,
     hessian_product,
     loss_and_gradient,
+    loss_sum,
     sgd_pass,
 )
 from vertexsdk.algorithms.learning._program import InstancesProgram
 from vertexsdk.algorithms.learning._rows import Floats, SparseRows
+from vertexsdk.algorithms.learning._sample import Sample
+
+DECAY = 1.0  # of the rate within a pass of the main loop
 
 
 class LinearState(InstancesState):
@@ -35,8 +39,9 @@ class LinearState(InstancesState):
         sample = self._labelled(width, sparse, share, label)
         before = np.frombuffer(weights)
         after = sgd_pass(
-            sample.rows, sample.targets, before, rate, alpha, loss, fit_intercept=intercept
-        )
+            sample.rows, sample.targets, before, rate, alpha, loss, fit_intercept=intercept,
+            decay=DECAY,
+        )  # fmt: skip
         return after, len(sample)
 
     def squares(self, width: int, sparse: bool, share: float) -> tuple[float, int]:
@@ -49,6 +54,13 @@ class LinearState(InstancesState):
             return float(values @ values)
 
         return self._once(("squares", share), squares), len(sample)
+
+    def measure(
+        self, width: int, sparse: bool, share: float, label: int, weights: bytes, loss: str
+    ) -> tuple[float, int]:
+        """Return the sum of the losses, and of how many instances."""
+        sample = self._labelled(width, sparse, share, label)
+        return loss_sum(sample.rows, sample.targets, np.frombuffer(weights), loss), len(sample)
 
     def gradient(
         self, width: int, sparse: bool, share: float, label: int, weights: bytes, loss: str,
@@ -94,7 +106,9 @@ class LinearInstances(Instances):
     """
 
     state = LinearState
-    reads = (*Instances.reads, "descend", "squares", "gradient", "hessian", "hessian_product")
+    reads = (
+        *Instances.reads, "descend", "squares", "measure", "gradient", "hessian", "hessian_product",
+    )  # fmt: skip
     without_key = reads
 
 
@@ -117,6 +131,14 @@ class LinearProgram(InstancesProgram):
     def squares(self, width: int, sparse: bool, share: float) -> list[Any]:
         """Return the squares of each partition's sample, and its size."""
         return gather_all(on_all(self.instances).squares(width, sparse, share))
+
+    def measure(
+        self, width: int, sparse: bool, share: float, label: int, weights: bytes, loss: str
+    ) -> list[Any]:
+        """Return the losses of each partition."""
+        return gather_all(
+            on_all(self.instances).measure(width, sparse, share, label, weights, loss)
+        )
 
     def gradient(
         self, width: int, sparse: bool, share: float, label: int, weights: bytes, loss: str,

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vertexsdk import InputError
+from vertexsdk.algorithms.learning._blas_threads import one_blas_thread
 from vertexsdk.algorithms.learning._linear_kernels import LOSSES, LossSums
 from vertexsdk.algorithms.learning._rows import Floats
 
@@ -206,7 +207,8 @@ def _newton_step(matrix: Floats, objective: _Objective, gradient: Floats) -> Flo
     matrix = (matrix + np.diag(objective.ridge)) * np.outer(objective.free, objective.free)
     diagonal = np.sqrt(np.diag(matrix))
     scale = np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=diagonal > 0)
-    values, vectors = np.linalg.eigh(matrix * np.outer(scale, scale))
+    with one_blas_thread():
+        values, vectors = np.linalg.eigh(matrix * np.outer(scale, scale))
     inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > SINGULAR)
     return -scale * (vectors @ (inverse * (vectors.T @ (scale * gradient))))  # type: ignore[no-any-return]
 

@@ -29,6 +29,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data  # isort: sk
 
 
 _LARGEST = 0.9  # rate times alpha
+_RANGE = 64  # times the usual rate, from where it is soon there again
 
 
 class LinearModel(BlockLearner):
@@ -42,9 +43,9 @@ class LinearModel(BlockLearner):
         alpha: the strength of the L2 regulariser, as in `SGDClassifier`; 0 or more.
         fit_intercept: whether there is an intercept; it is not regularised.
         rate: the length of steps in the main loop, at first, and less than 1 / alpha; by default
-            it follows from the first instances.
-        bold_driver: whether the rate is lowered by 10 % when the objective rises, and raised by
-            10 % when it falls by less than 1 %.
+            it follows from the first instances. In each pass it falls to 0.
+        bold_driver: whether a pass that raises the objective is not taken, and halves the rate of
+            the next one; each other pass raises it by 10 %.
         passes: the number of passes over the sample in each `partial_fit`; with 0 only `solve` and
             `fit` learn.
         sample: the approximate number of instances from which the main loop learns.
@@ -134,20 +135,23 @@ class LinearModel(BlockLearner):
         squares, size = map(sum, zip(*flow.squares(*form, share), strict=True))
         if not size:  # the sample of few instances may have none
             return
-        if model["rate"] is None:  # steps that do not overshoot, where rows are about that long
-            model["rate"] = self._step / (1.0 + squares / size)
+        usual = self._step / (1.0 + squares / size)  # does not overshoot: rows are about that long
+        if model["rate"] is None:
+            model["rate"] = usual
         if self.alpha > 0:  # a longer step would shrink weights beyond 0
             model["rate"] = min(model["rate"], _LARGEST / self.alpha)
         descend = self._descend_all if model["blocks"] is None else self._descend_blocks
         before, objective = descend(flow, model, share)
-        if objective is None:  # it overshot
-            model["rate"], model["objective"] = model["rate"] / 4, before
-            return
-        model["objective"] = objective
-        if self.bold_driver and objective > before:  # section 6.2.2 of the Tornado paper
-            model["rate"] *= 0.9
-        elif self.bold_driver and objective > 0.99 * before:
-            model["rate"] *= 1.1
+        model["objective"] = before if objective is None else objective
+        rate = model["rate"]
+        if objective is None:  # the model is what it was
+            model["rate"] = max(rate / 2, min(rate, usual / _RANGE))
+        elif self.bold_driver:  # see section 6.2.2 of the Tornado paper, which takes each pass
+            model["rate"] = min(1.1 * rate, max(rate, usual * _RANGE))
+
+    def _bound(self, before: float) -> float:
+        """Return the objective above which a pass is not taken."""
+        return before if self.bold_driver else 2 * before + 1
 
     def _descend_all(
         self, flow: StatefulLoop, model: dict[str, Any], share: float
@@ -155,7 +159,8 @@ class LinearModel(BlockLearner):
         """Run a pass whose weights go to all partitions.
 
         Returns:
-            The objective before it, and after it; None where it overshot, and changed nothing.
+            The objective before it, and after it; None where it is above the bound, and the model
+            is what it was.
         """
         form = model["width"], model["sparse"]
         before, weights = model["objective"], np.empty_like(model["weights"])
@@ -169,7 +174,7 @@ class LinearModel(BlockLearner):
             size = max(sum(n for _, n in parts), 1)
             weights[k] = sum(w * (n / size) for w, n in parts)
         objective = self._objective(flow, model, weights, share)
-        if not objective <= 2 * before + 1:
+        if not objective <= self._bound(before):
             return before, None
         model["weights"] = weights
         return before, objective
@@ -182,8 +187,9 @@ class LinearModel(BlockLearner):
         total = 0.0
         with np.errstate(over="ignore", invalid="ignore"):  # where the rate is too large
             for w, label in zip(weights, labels, strict=True):
-                sums, size = self._sums(flow, model, label, w, share, 0.0)
-                total += sums.loss / max(size, 1) + self.alpha / 2 * float(w[:-1] @ w[:-1])
+                form = model["width"], model["sparse"], share, label, w.tobytes(), self._loss
+                loss, size = map(sum, zip(*flow.measure(*form), strict=True))
+                total += loss / max(size, 1) + self.alpha / 2 * float(w[:-1] @ w[:-1])
         return total / max(len(labels), 1)
 
     def _sums(

@@ -7,7 +7,8 @@ import inspect
 import random
 import sys
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import cloudpickle
 import pytest
@@ -32,8 +33,10 @@ from vertexsdk import (
     on_all,
 )
 from vertexsdk.cli import main
+from vertexsdk.program.keyed import ABSENT
 from vertexsdk.program.keyed_state import Journal, state_in_memory
 from vertexsdk.stateful._analysis import program_of
+from vertexsdk.testing.state_elements import StateElementSuite
 from vertexsdk.transport.shipping import ship_by_value
 
 PARTITIONS = (1, 2, 7)
@@ -193,6 +196,8 @@ class NotBegun(StateElement):
         (lambda: declared(reads="best"), r"Mine: 'best' is a str; give a tuple of names"),
         (lambda: declared(writes=("ad",)), "Mine declares ad, which TopKState does not have"),
         (lambda: declared(without_key=("all",)), "all is in without_key alone: add it to reads"),
+        (lambda: declared(batches={"add": "ad"}), "Mine declares ad, which TopKState does not"),
+        (lambda: declared(batches={"best": "drop"}), "best is in batches and takes no key in"),
         (NotBegun, r"NotBegun: give its fields, as super\(\).__init__\(key, total=int\)"),
         (lambda: TopK(float, size=1), "TopK: a key of type float is not supported: use int, str"),
         (lambda: TopK, "give a Map, as Map"),
@@ -303,3 +308,142 @@ def test_fields_of_another_type_are_not_stored(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(LastState, "fields", bytearray)
     with StatefulLoop.resume(Lasts, backend=url) as flow:
         assert flow.get.map([1, 2]) == [b"\xff\0", b"b"]
+
+
+class NewestState(RowsState):
+    batches: ClassVar[list[int]] = []  # how many calls each had
+
+    def see(self, key: Any, number: int, of: float, name: str, data: bytes) -> int:
+        if number < 0:
+            raise ValueError(f"{number} is negative")
+        self.put(key, (number, of, name, data))
+        return number
+
+    def see_all(self, keys: Any, numbers: Any, of: Any, names: Any, data: Any) -> list[int]:
+        NewestState.batches.append(len(keys))
+        rows = zip(numbers.tolist(), of.tolist(), names, data.to_pylist(), strict=True)
+        self.put_all(keys, list(rows))
+        if (numbers < 0).any():
+            raise ValueError("one is negative")
+        return numbers.tolist()  # type: ignore[no-any-return]
+
+    def drop(self, key: Any) -> bool:
+        there = self.row_of(key) is not None
+        self.remove(key)
+        return there
+
+    def drop_all(self, keys: Any) -> list[bool]:
+        NewestState.batches.append(len(keys))
+        there = dict.fromkeys(key for key in keys if key in self.rows)
+        self.remove_all(list(there))
+        return [there.pop(key, ABSENT) is None for key in keys]
+
+    def newest(self, key: Any) -> list[Any]:
+        return list(self.row_of(key, ()))
+
+
+class Newest(StateElement):
+    state, reads, writes = NewestState, ("newest",), ("see", "drop")
+    batches = MappingProxyType({"see": "see_all", "drop": "drop_all"})
+
+    def __init__(self, key: type) -> None:
+        super().__init__(key, number=int, of=float, text=str, data=bytes)
+
+
+class TestNewest(StateElementSuite):
+    combine = max
+
+    def element(self, key: type) -> StateElement:
+        return Newest(key)
+
+    def arguments(self, method: str, chance: random.Random) -> tuple[Any, ...]:
+        number = chance.randrange(9)
+        return (number, number / 2, "ab"[number % 2], b"x" * number) if method == "see" else ()
+
+
+class Seen(Stateful):
+    """What a batch takes and what it does not take."""
+
+    newest = Partitioned(Newest(int), key="key")
+    named = Partitioned(Newest(str), key="key")
+    own = PerPartition(Newest(int), combine=max)
+
+    def see(self, key: int, data: bytes, of: float, number: int, name: str) -> int:
+        """Arguments in another order."""
+        return self.newest.see(key, number, of, name, data)
+
+    def drop(self, key: int) -> bool:
+        return self.newest.drop(key)
+
+    def see_without_answer(self, key: int, number: int, of: float, name: str, data: bytes) -> None:
+        self.newest.see(key, number, of, name, data)
+
+    def see_named(self, key: str, number: int, of: float, name: str, data: bytes) -> int:
+        return self.named.see(key, number, of, name, data)
+
+    def see_twice(self, key: int, number: int, of: float, name: str, data: bytes) -> int:
+        return self.newest.see(key, 2 * number, of, name, data)
+
+    def see_of_another_type(self, key: str, number: int) -> int:
+        return self.own.see(key, number, 0.5, "", b"")
+
+    def see_own(self, key: int, number: int, of: float, name: str, data: bytes) -> int:
+        return self.own.see(key, number, of, name, data)
+
+    def read(self, key: int) -> list[Any]:
+        return self.newest.newest(key)
+
+    def read_named(self, key: str) -> list[Any]:
+        return self.named.newest(key)
+
+
+def test_methods_that_have_a_batch() -> None:
+    methods = program_of(Seen).methods
+    has = {name for name, method in methods.items() if method.elements[0].batch is not None}
+    assert has == {"see", "drop", "see_without_answer", "see_named", "see_own"}
+
+
+@pytest.mark.parametrize("partitions", PARTITIONS)
+def test_batches_are_calls_one_after_the_other(partitions: int) -> None:
+    """With calls that raise, keys that come twice, and a log that others repeat."""
+    chance, plain = random.Random(seed()), Seen()
+    NewestState.batches.clear()
+    url = f"memory://batches-{seed()}"
+    flow = StatefulLoop(Seen, backend=url, partitions=partitions)
+    known = 0
+    for step in range(draws(20, 60)):
+        calls = []
+        for _ in range(chance.choice([1, 5, 40])):
+            number = chance.randrange(-1 if step % 3 == 0 else 0, 50)
+            calls.append((chance.randrange(20), number, number / 2, str(number), bytes(number % 5)))
+        name = chance.choice(["see", "see_without_answer", "see_named", "drop"])
+        if name == "see":
+            calls = [(key, data, of, number, text) for key, number, of, text, data in calls]
+        elif name == "see_named":
+            calls = [(str(key), *rest) for key, *rest in calls]  # type: ignore[misc]
+        elif name == "drop":
+            calls = [call[:1] for call in calls]  # type: ignore[misc]
+        expected: list[Any] = []
+        for call in calls:
+            try:
+                expected.append(getattr(plain, name)(*call))
+            except ValueError as error:
+                expected.append(str(error))
+        columns = list(map(list, zip(*calls, strict=True)))
+        answers = getattr(flow, name).map(*columns, return_exceptions=True)
+        for answer, one in zip(answers, expected, strict=True):
+            assert one in str(answer) if isinstance(answer, CallError) else answer == one
+        if chance.random() < 0.2:
+            if chance.random() < 0.5:
+                flow.close()
+            else:  # the log is repeated
+                flow._end(ValueError("the driver ended"))
+            known += len(NewestState.batches)
+            flow = StatefulLoop.resume(Seen, backend=url, partitions=chance.choice(PARTITIONS))
+        assert flow.read.map(range(20)) == [plain.read(key) for key in range(20)]
+        assert flow.read_named.map(map(str, range(20))) == [
+            plain.read_named(str(key)) for key in range(20)
+        ]
+    flow.close()
+    assert known
+    assert max(NewestState.batches) >= 40 // partitions // 2

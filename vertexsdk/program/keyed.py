@@ -454,6 +454,20 @@ class ElementText(NamedTuple):
     constants: tuple[tuple[str, str], ...]
 
 
+class Batch(NamedTuple):
+    """What takes many calls of a method of a state element at once.
+
+    Attributes:
+        name: of that method, see `StateElement.batches`.
+        places: of its arguments, among those of the task element; the first one is the key.
+        answers: what it returns are the answers of the calls; else these are None.
+    """
+
+    name: str
+    places: tuple[int, ...]
+    answers: bool
+
+
 @dataclass(frozen=True)
 class TaskElement:
     """A part of a method that accesses one state element, by one key.
@@ -475,6 +489,7 @@ class TaskElement:
         interpreted: the line that keeps it from being compiled, and why.
         words: where it does no more than send the words of a text to a task element: the place of
             that argument, and of that task element in the method.
+        batch: where it does no more than call a method of the state element that has one.
     """
 
     table: str | None
@@ -490,6 +505,7 @@ class TaskElement:
     text: ElementText | None = None
     interpreted: str = ""
     words: tuple[int, int] | None = None
+    batch: Batch | None = None
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -35,7 +36,9 @@ class Journal:
 
     def __init__(self) -> None:
         self.running = False
-        self._changes: list[tuple[dict[Any, Any], Any, Any, RowsState | None, Any]] = []
+        self._changes: list[
+            tuple[dict[Any, Any], Sequence[Any], Sequence[Any], RowsState | None, Sequence[Any]]
+        ] = []
 
     def note(
         self, rows: dict[Any, Any], key: Any, state: RowsState | None = None, row: Any = None
@@ -49,7 +52,21 @@ class Journal:
             row: the key of the row there.
         """
         if self.running:
-            self._changes.append((rows, key, rows.get(key, ABSENT), state, row))
+            self._changes.append((rows, (key,), (rows.get(key, ABSENT),), state, (row,)))
+
+    def note_all(
+        self, rows: dict[Any, Any], keys: Sequence[Any], state: RowsState | None = None
+    ) -> None:
+        """Remember the values of rows before they are changed together.
+
+        Args:
+            rows: the dict that has them.
+            keys: of the rows.
+            state: the state element that is told when the change is taken back.
+        """
+        if self.running:
+            values = list(map(rows.get, keys, repeat(ABSENT)))
+            self._changes.append((rows, keys, values, state, keys))
 
     def mark(self) -> int:
         """Return the place to which `undo` goes back."""
@@ -57,12 +74,13 @@ class Journal:
 
     def undo(self, mark: int) -> None:
         """Put back what was changed since a mark."""
-        for rows, key, value, state, row in reversed(self._changes[mark:]):
-            rows.pop(key, None)
-            if value is not ABSENT:
-                rows[key] = value
+        for rows, keys, values, state, touched in reversed(self._changes[mark:]):
             if state is not None:
-                state.touch(row)
+                state.touch_all(touched)
+            for key, value in zip(keys, values, strict=True):
+                rows.pop(key, None)
+                if value is not ABSENT:
+                    rows[key] = value
         del self._changes[mark:]
 
     def clear(self) -> None:
@@ -215,6 +233,31 @@ class RowsState:
         self.note(self.rows, key, key)
         self.rows.pop(key, None)
 
+    def put_all(self, keys: Sequence[Any], rows: Iterable[Any]) -> None:
+        """Set the rows of several keys; where a key is there twice, the last one stays.
+
+        Args:
+            keys: of the type that the element declares, as a method of `batches` gets them.
+            rows: one for each key.
+        """
+        self._note_all(keys)
+        self.rows.update(zip(keys, rows, strict=True))
+
+    def remove_all(self, keys: Sequence[Any]) -> None:
+        """Remove the rows of several keys, of those that have one.
+
+        Args:
+            keys: as for `put_all`.
+        """
+        self._note_all(keys)
+        for key in keys:
+            self.rows.pop(key, None)
+
+    def _note_all(self, keys: Sequence[Any]) -> None:
+        self.journal.note_all(self.rows, keys, self)
+        self.changed.update(keys)
+        self.touch_all(keys)
+
     def note(self, rows: dict[Any, Any], key: Any, row: Any) -> None:
         """Remember a value before it is changed, and which row has it.
 
@@ -228,13 +271,22 @@ class RowsState:
         self.touch(row)
 
     def touch(self, row: Any) -> None:
-        """Be told that a row is about to change, or that a change was taken back.
+        """Be told that a row is about to change, or that a change is about to be taken back.
 
         What is computed of rows and kept has to be computed anew. By default nothing is kept.
 
         Args:
             row: its key.
         """
+
+    def touch_all(self, rows: Sequence[Any]) -> None:
+        """Be told so of several rows.
+
+        Args:
+            rows: their keys.
+        """
+        for row in rows:
+            self.touch(row)
 
     def to_fields(self, row: Any) -> Any:
         """Return a row as it is stored: the value of its field, or a tuple of those of several."""
@@ -276,6 +328,11 @@ class RowsState:
         self.rows[key] = self.combine(self.rows[key], row) if key in self.rows else row
         self.changed.add(key)
 
+    def restore_all(self, keys: Sequence[Any], stored: Sequence[Any]) -> None:
+        """Add rows that `stored` returned, as `restore` does."""
+        for key, one in zip(keys, stored, strict=True):
+            self.restore(key, one)
+
     def __len__(self) -> int:
         return len(self.rows)
 
@@ -298,6 +355,11 @@ class StateElement:
         writes: names of those that may change a row: also `__setitem__`, `__delitem__`.
         without_key: of them, those whose first argument is not the key. They see all rows of a
             partition.
+        batches: by method of `writes`, the name of another one of `state`, which takes many of its
+            calls at once: a list of keys, and a column for each other argument: a NumPy array of
+            numbers, a list of str, an Arrow array of bytes. It changes rows by `put_all` and
+            `remove_all`, and returns a list of answers, or None. It is used for methods of a
+            stateful class that do no more than call the other one.
         keyed: its methods take a key. An element without has one row, with the key 0.
         brackets: what `self.x[...]` has, in order; one of them is "key".
         number_of_keys: the keys are 0, 1, ... below it; None for any.
@@ -341,6 +403,7 @@ class StateElement:
     reads: Sequence[str] = ()
     writes: Sequence[str] = ()
     without_key: Sequence[str] = ()
+    batches: Mapping[str, str] = MappingProxyType({})
     keyed: ClassVar[bool] = True
     brackets: Sequence[str] = ("key",)
     number_of_keys: int | None = None
@@ -379,13 +442,15 @@ class StateElement:
         for names in (self.reads, self.writes, self.without_key):
             if isinstance(names, str):
                 raise ProgramError(f"{of}: {names!r} is a str; give a tuple of names, ({names!r},)")
-        for name in (*self.reads, *self.writes):
+        for name in (*self.reads, *self.writes, *self.batches.values()):
             if not hasattr(state.view or state, name):
                 raise ProgramError(
                     f"{of} declares {name}, which {state.__name__} does not have: define it there"
                 )
         for name in set(self.without_key) - {*self.reads, *self.writes}:
             raise ProgramError(f"{of}: {name} is in without_key alone: add it to reads or writes")
+        for name in set(self.batches) - ({*self.writes} - {*self.without_key}):
+            raise ProgramError(f"{of}: {name} is in batches and takes no key in writes: remove it")
 
 
 _DECLARED = {"key", "fields", "single", *StateElement.__annotations__}

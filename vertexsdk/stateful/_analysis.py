@@ -27,7 +27,7 @@ from vertexsdk.program.keyed import (
 )
 from vertexsdk.program.keyed_state import on_all
 from vertexsdk.program.syntax import Method, function_tree
-from vertexsdk.stateful._cuts import GIVEN, Cut, Cutting
+from vertexsdk.stateful._cuts import GIVEN, Cut, Cutting, batch_of
 from vertexsdk.stateful._expressions import parents_of
 from vertexsdk.stateful._lowering import Lowering
 from vertexsdk.stateful._names import Variables
@@ -228,6 +228,10 @@ class _Analysis:
                 to = self._elements[cuts[cut.words[1]].table or ""].spec
                 if k or parameters[cut.words[0]].kind != "str" or to.key != "str":
                     cut.words = None
+        if len(cuts) == 1 and cuts[0].table is not None and not cuts[0].whole:
+            statements = self._tree.body[ast.get_docstring(self._tree) is not None :]
+            element = self._elements[cuts[0].table].element
+            cuts[0].batch = batch_of(statements, element, parameters)
         method = KeyedMethod(self._name, parameters, (), key, "", self._file, self._line)
         return method, cuts
 

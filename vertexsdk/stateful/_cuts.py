@@ -14,8 +14,17 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, TypeGuard
 
-from vertexsdk.program.keyed import ABSENT, Each, ElementText, Items, Onward, answered
-from vertexsdk.program.keyed_state import Partial
+from vertexsdk.program.keyed import (
+    ABSENT,
+    Batch,
+    Each,
+    ElementText,
+    Items,
+    Onward,
+    Parameter,
+    answered,
+)
+from vertexsdk.program.keyed_state import Partial, StateElement
 from vertexsdk.stateful._lowering import Lowering
 from vertexsdk.stateful._names import loads, name, stores
 from vertexsdk.stateful._steps import Everywhere, Guards, Loop, Site, Step, test, under
@@ -75,7 +84,7 @@ class Cut:
         part: what it was made of.
         table, send, body, writes, last, item, whole: as of a `TaskElement`.
         line: of its access.
-        text, interpreted, words: as of a `TaskElement`.
+        text, interpreted, words, batch: as of a `TaskElement`.
     """
 
     table: str | None
@@ -89,6 +98,7 @@ class Cut:
     text: ElementText | None = None
     interpreted: str = ""
     words: tuple[int, int] | None = None
+    batch: Batch | None = None
 
 
 class Cutting:
@@ -496,6 +506,30 @@ def _words(body: Sequence[ast.stmt], arguments: Sequence[str]) -> tuple[int, int
             ast.Tuple([]), ast.Constant(0), ast.Constant(None),
         ]))] if text in arguments:  # fmt: skip
             return arguments.index(text), place
+    return None
+
+
+def batch_of(
+    statements: Sequence[ast.stmt], element: StateElement, parameters: Sequence[Parameter]
+) -> Batch | None:
+    """Return `batch` of the only `TaskElement` of a method, None where it has none.
+
+    Args:
+        statements: of the method, without its docstring.
+        element: that it accesses.
+        parameters: of the method.
+    """
+    kinds = {p.name: p.kind for p in parameters}
+    match statements:
+        case [ast.Expr(call) | ast.Return(call)]:
+            match call:
+                case ast.Call(ast.Attribute(_, method), [ast.Name(key), *_] as given, []):
+                    known = all(isinstance(one, ast.Name) and one.id in kinds for one in given)
+                    any_key = element.number_of_keys is None and kinds.get(key) == element.key
+                    if known and any_key and method in element.batches:
+                        places = tuple(list(kinds).index(one.id) for one in given)  # type: ignore[attr-defined]
+                        answers = isinstance(statements[0], ast.Return)
+                        return Batch(element.batches[method], places, answers=answers)
     return None
 
 

@@ -54,7 +54,7 @@ def ordered(
             elements=tuple(
                 TaskElement(
                     c.table, c.send, c.body, level, c.writes, _alone(cuts, k), c.last, c.item,
-                    c.whole, c.line, c.text, c.interpreted, c.words,
+                    c.whole, c.line, c.text, c.interpreted, c.words, c.batch,
                 )
                 for k, (c, level) in enumerate(zip(cuts, own, strict=True))
             ),

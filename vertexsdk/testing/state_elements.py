@@ -23,6 +23,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import cloudpickle
+import pyarrow as pa
 import pytest
 
 from vertexsdk.engine.keyed.calls import owners_of_keys, stored_values
@@ -115,6 +116,38 @@ class StateElementSuite:
                 )
                 assert rows.outcome(method, key, arguments) == first
                 rows.journal.clear()
+
+    def test_batches_are_many_calls(self, chance: random.Random) -> None:
+        for rows in self._histories() if self.element(self.key_types[0]).batches else ():
+            other = _Rows(self, rows.key)
+            for _ in range(20):
+                method, key, arguments = rows.draw(chance)
+                batch = rows.element.batches.get(method)
+                if batch is None:
+                    assert rows.outcome(method, key, arguments) == other.outcome(
+                        method, key, arguments
+                    )
+                    continue
+                keys = [key, *chance.choices(rows.keys, k=chance.randrange(5))]
+                given = [arguments, *(self.arguments(method, chance) for _ in keys[1:])]
+                before = other.answers()
+                expected = [rows.outcome(method, *call) for call in zip(keys, given, strict=True)]
+                columns = [_column(values) for values in zip(*given, strict=True)]
+                other.journal.running = True
+                for taken_back in (True, False):
+                    answers = getattr(other.state, batch)(list(keys), *columns)
+                    answers = [None] * len(keys) if answers is None else list(answers)
+                    assert answers == expected, f"{rows}.{batch} answers otherwise than {method}"
+                    if taken_back:
+                        other.journal.undo(0)
+                        assert other.answers() == before, (
+                            f"{rows}.{batch} changes a row that is not taken back: set it by "
+                            "put_all(), and change no other object"
+                        )
+                other.journal.clear()
+                other.journal.running = False
+                assert other.answers() == rows.answers(), f"{rows}.{batch} differs from {method}"
+            assert rows.snapshot() == other.snapshot(), f"{rows}: a batch has other rows"
 
     def test_what_reads_changes_nothing(self, chance: random.Random) -> None:
         for rows in self._histories():
@@ -222,6 +255,14 @@ class StateElementSuite:
 
     def _histories(self) -> list[_Rows]:
         return [_Rows(self, key) for key in self.key_types for _ in range(self.examples)]
+
+
+def _column(values: Sequence[Any]) -> Any:
+    """Return the values of an argument as a batch takes them."""
+    kinds = [kind for kind, of in KINDS.items() if {*map(type, values)} == {of}]
+    if kinds == ["bytes"]:
+        return pa.array(values, pa.large_binary())
+    return list(values) if kinds in ([], ["str"]) else stored_values(kinds[0], values)
 
 
 class _Rows:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from tests.support.seeds import seed
 from vertexsdk.algorithms.learning._instances import CELL, Instances, InstancesState
 from vertexsdk.algorithms.learning._rows import SparseRows
+from vertexsdk.algorithms.learning._sample import ChanceOrder, Sample
 from vertexsdk.program.keyed_state import Journal, TableSpec
+from vertexsdk.testing.state_elements import StateElementSuite
 
 
 def state_of(kind: type) -> InstancesState:
@@ -28,6 +32,11 @@ def features_of(row: np.ndarray, *, sparse: bool) -> bytes:
     return cells.tobytes()
 
 
+def zeros(n: int) -> pa.LargeBinaryArray:
+    """Return a feature of so many instances."""
+    return pa.array([bytes(8)] * n, pa.large_binary())
+
+
 def matrix_of(state: InstancesState, width: int, *, sparse: bool) -> dict[float, tuple[float, ...]]:
     """Return the features by target; the targets of these tests differ."""
     own = state.all(width, sparse)
@@ -38,6 +47,23 @@ def matrix_of(state: InstancesState, width: int, *, sparse: bool) -> dict[float,
         dense[at, rows.indices] = rows.values
         rows = dense
     return {t: tuple(row) for t, row in zip(own.targets.tolist(), rows.tolist(), strict=True)}
+
+
+def assert_samples_are_anew(
+    state: InstancesState, width: int, share: float, *, sparse: bool
+) -> None:
+    """What is kept of the last sample makes no difference."""
+    anew = state.fork(Journal())
+    anew._chosen, anew._chance, anew._places_before = {}, None, {}
+    pair = [one.sample(width, sparse, share) for one in (state, anew)]
+    (own, order), (expected, expected_order) = pair
+    assert order.tobytes() == expected_order.tobytes()
+    assert own.targets.tobytes() == expected.targets.tobytes()
+    if not isinstance(own.rows, SparseRows):
+        assert own.rows.tobytes() == np.asarray(expected.rows).tobytes()
+        return
+    for part, other in zip(own.rows, expected.rows, strict=True):
+        np.testing.assert_array_equal(part, other, strict=True)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -60,6 +86,9 @@ def test_drawn_changes(kind: type, sparse: bool) -> None:
             plain[key] = target, tuple(row.tolist())
         if chance.random() < 0.5:
             assert matrix_of(state, width, sparse=sparse) == dict(plain.values())
+            assert_samples_are_anew(
+                state, width, chance.choice([0.0, 0.2, 0.7, 1.0]), sparse=sparse
+            )
         draw = chance.random()
         if draw < 0.3:
             state.journal.undo(mark)
@@ -81,6 +110,10 @@ def test_drawn_changes(kind: type, sparse: bool) -> None:
             state = restored
         assert state.size() == len(plain)
         assert matrix_of(state, width, sparse=sparse) == dict(plain.values())
+        if chance.random() < 0.5:
+            assert_samples_are_anew(
+                state, width, chance.choice([0.0, 0.2, 0.7, 1.0]), sparse=sparse
+            )
     assert len(state._columns) < 5000  # of some 4,000 instances that were added most are dropped
 
 
@@ -110,14 +143,11 @@ def test_the_sample_is_uniform_whatever_the_order_and_the_withdrawals(kind: type
     order, chance = list(keys), random.Random(seed())
     chance.shuffle(order)
     first, second = state_of(kind), state_of(kind)
-    for number, key in enumerate(keys):
-        first.add(key, float(number), bytes(8))
-    for key in [kind(k) for k in range(20_000, 30_000)]:  # these are withdrawn
-        second.add(key, -1.0, bytes(8))
-    for key in order:
-        second.add(key, float(int(key)), bytes(8))
-    for key in [kind(k) for k in range(20_000, 30_000)]:
-        second.discard(key)
+    gone = [kind(k) for k in range(20_000, 30_000)]
+    first.add_all(keys, np.arange(20_000.0), zeros(20_000))
+    second.add_all(gone, np.full(10_000, -1.0), zeros(10_000))
+    second.add_all(order, np.array(order, np.float64), zeros(20_000))
+    second.discard_all(gone)
     share = 0.1
     sample, _ = first.sample(1, False, share)
     assert sample.targets.tolist() == second.sample(1, False, share)[0].targets.tolist()
@@ -138,3 +168,73 @@ def test_the_samples_of_partitions_are_that_of_all() -> None:
         parts[key % 7].add(key, float(key), bytes(8))
     sampled = [t for part in parts for t in part.sample(1, False, 0.25)[0].targets.tolist()]
     assert sorted(sampled) == sorted(whole.sample(1, False, 0.25)[0].targets.tolist())
+
+
+@pytest.mark.parametrize("share", [0.3, 1.0])
+def test_a_sample_is_not_computed_anew(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the instances that stay, nothing is sorted or taken again."""
+    state = state_of(int)
+    state.add_all(range(5000), np.arange(5000.0), zeros(5000))
+    state.sample(1, False, share)
+    taken, sorted_ = [], []
+    take, of = Sample.take, ChanceOrder.of
+    monkeypatch.setattr(Sample, "take", lambda self, at: taken.append(len(at)) or take(self, at))
+    monkeypatch.setattr(ChanceOrder, "of", lambda *given: sorted_.append(1) or of(*given))
+    state.add_all(range(4990, 5010), np.arange(20.0), zeros(20))
+    state.discard_all(range(20))
+    sample, _ = state.sample(1, False, share)
+    assert len(sample) == pytest.approx(4990 * share, rel=0.1)
+    assert sum(taken) <= 20
+    assert not sorted_
+    state.sample(1, False, share / 2)  # a part of it, as when there are more instances
+    assert sum(taken) <= 20
+    monkeypatch.undo()
+    assert_samples_are_anew(state, 1, share, sparse=False)
+
+
+def test_equal_places_in_the_order_by_chance() -> None:
+    """The smaller place is first, whatever came when."""
+    chance = random.Random(seed())
+    order = np.array([chance.randrange(4) / 4 for _ in range(60)])
+    places = set(range(0, 60, 2))
+    instances = Sample(np.arange(60.0)[:, None], np.arange(60.0))
+    kept = ChanceOrder.of(order, np.array(sorted(places))).take(instances, 0.5)
+    for _ in range(50):
+        gone = set(chance.sample(sorted(places), 3))
+        new = set(chance.sample(sorted(set(range(60)) - places), 3))
+        places = places - gone | new
+        kept = kept.changed(order, np.array([*gone]), np.array(sorted(new)))
+        share = chance.choice([0.2, 0.5, 1.0])
+        kept = kept.take(instances, share)
+        anew = ChanceOrder.of(order, np.array(sorted(places))).take(instances, share)
+        for part, other in zip(kept[:3], anew[:3], strict=True):
+            assert part.tolist() == other.tolist()
+        assert kept.sample.targets.tolist() == anew.sample.targets.tolist()
+        assert kept.sample.rows.tolist() == anew.sample.rows.tolist()
+
+
+class ShownState(InstancesState):
+    def instance(self, key: Any) -> list[Any]:
+        row = self.row_of(key)
+        return [] if row is None else list(self.to_fields(row))
+
+    def targets(self) -> list[float]:
+        return self.classes(1, False).tolist()
+
+
+class Shown(Instances):
+    state = ShownState
+    reads = ("size", "instance", "targets")
+    without_key = ("size", "targets")
+
+
+class TestInstances(StateElementSuite):
+    key_types, combine = (int,), max
+    test_instances_are_combined = None  # type: ignore[assignment]  # an id is on one partition
+
+    def element(self, key: type) -> Shown:
+        return Shown(key)
+
+    def arguments(self, method: str, chance: random.Random) -> tuple[Any, ...]:
+        number = float(chance.randrange(9))
+        return (number, np.array([number]).tobytes()) if method == "add" else ()

@@ -9,7 +9,22 @@ import numpy as np
 import pytest
 
 from tests.support.seeds import seed
-from vertexsdk.algorithms.learning import LinearSGD, LogisticSGD
+from vertexsdk.algorithms.learning import (
+    KMeans,
+    Learner,
+    LinearSGD,
+    LogisticSGD,
+    MatrixFactorisation,
+)
+from vertexsdk.stateful._analysis import program_of
+
+
+@pytest.mark.parametrize("cls", [LogisticSGD, LinearSGD, KMeans, MatrixFactorisation])
+def test_instances_are_added_and_removed_many_at_once(cls: type[Learner]) -> None:
+    for program in cls._programs.values():
+        methods = program_of(program).methods
+        batches = [methods[name].elements[0].batch for name in ("add", "remove")]
+        assert [batch and batch.name for batch in batches] == ["add_all", "discard_all"]
 
 
 def test_solve_brings_no_withdrawn_instances_back() -> None:

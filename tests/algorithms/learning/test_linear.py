@@ -23,7 +23,14 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from tests.support.seeds import draws, seed
 from vertexsdk import InputError, StateInputError
-from vertexsdk.algorithms.learning import KMeans, LinearModel, LinearSGD, LinearSVM, LogisticSGD
+from vertexsdk.algorithms.learning import (
+    KMeans,
+    LinearModel,
+    LinearSGD,
+    LinearSVM,
+    LogisticSGD,
+    _linear_kernels,
+)
 from vertexsdk.backends import memory
 
 MODELS: list[type[LinearModel]] = [LinearSVM, LogisticSGD, LinearSGD]
@@ -137,6 +144,55 @@ def test_the_main_loop_follows_a_stream(cls: type[LinearModel]) -> None:
         again = model.solve()
         assert again.n_iter_ <= exact.n_iter_
         assert again.objective_ == pytest.approx(exact.objective_, rel=1e-4)
+
+
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("blocks", [None, 3])
+@pytest.mark.parametrize("partitions", [1, 2])
+@pytest.mark.parametrize("cls", MODELS)
+def test_the_main_loop_comes_near_the_best_model(
+    cls: type[LinearModel], partitions: int, blocks: int | None
+) -> None:
+    """It never goes away from where it is, be that the exact model or not."""
+    X, y = instances(cls, np.random.default_rng(seed()), 2000)
+    with cls(alpha=0.01, passes=10, partitions=partitions, blocks=blocks) as model:
+        best = model.partial_fit(X, y, ids=range(2000)).solve(tol=1e-6).objective_
+        with cls(alpha=0.01, passes=10, partitions=partitions, blocks=blocks) as never_solved:
+            objectives = [
+                never_solved.partial_fit(X, y, ids=range(2000)).objective_ for _ in range(3)
+            ]
+        assert objectives == sorted(objectives, reverse=True)
+        assert objectives[0] < 1.002 * best
+        for _ in range(3):
+            assert model.partial_fit(X[:1], y[:1], ids=[0]).objective_ < (1 + 1e-6) * best
+
+
+def test_a_rate_that_is_changed_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many passes are not taken, or taken, it is soon a usual one again."""
+    X = np.random.default_rng(seed()).normal(size=(100, 3))
+    usual = LogisticSGD._step / (1 + (X**2).sum() / 100)
+    with LogisticSGD() as model:
+        model.partial_fit(X, X[:, 0] > 0, ids=range(100))
+        assert model._model["rate"] == pytest.approx(1.1 * usual)
+        for answer, times in (((1.0, None), 1 / 64), ((1.0, 1.0), 64)):
+            monkeypatch.setattr(LogisticSGD, "_descend_all", lambda *_, answer=answer: answer)
+            for _ in range(100):
+                model._descend(model._flow, model._model, 1.0)
+            assert model._model["rate"] == pytest.approx(usual * times)
+        monkeypatch.undo()
+        model.set_params(passes=10)
+        assert model.partial_fit(X, X[:, 0] < 0, ids=range(100)).score(X, X[:, 0] < 0) > 0.9
+
+
+@pytest.mark.parametrize("blocks", [None, 2])
+def test_the_main_loop_computes_no_gradients(
+    blocks: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the passes it needs objectives alone."""
+    monkeypatch.setattr(_linear_kernels, "_add_rows", lambda *_: 1 / 0)
+    X, y = instances(LogisticSGD, np.random.default_rng(seed()), 50)
+    with LogisticSGD(blocks=blocks, passes=3, partitions=2) as model:
+        assert model.partial_fit(X, y).objective_ < 1
 
 
 @pytest.mark.parametrize("partitions", [1, 2])

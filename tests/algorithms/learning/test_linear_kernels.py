@@ -17,7 +17,9 @@ from vertexsdk.algorithms.learning._linear_kernels import (
     hessian,
     hessian_product,
     loss_and_gradient,
+    loss_sum,
     sgd_pass,
+    weights_left,
 )
 from vertexsdk.algorithms.learning._rows import Floats, Rows, SparseRows
 
@@ -63,6 +65,22 @@ def test_a_pass_of_sgd_is_that_of_scikit_learn(loss: str, d: int) -> None:
         for rows in (X, sparse(X)):
             w = sgd_pass(rows, y, np.zeros(d + 1), 0.01, 0.01, loss, fit_intercept=intercept)
             np.testing.assert_allclose(w, wanted, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("decay", [0.3, 1.0])
+def test_the_rate_falls_within_a_pass(loss: str, decay: float) -> None:
+    rng = np.random.default_rng(seed())
+    X, y = drawn(rng, 60, 4, loss)
+    X[:, 2] = 0
+    w = before = rng.normal(size=5)
+    for i in range(60):
+        rate = 0.2 * (1 - decay * i / 60)
+        w = sgd_pass(X[i : i + 1], y[i : i + 1], w, rate, 0.5, loss)
+    for rows in (X, sparse(X)):
+        after = sgd_pass(rows, y, before, 0.2, 0.5, loss, decay=decay)
+        np.testing.assert_allclose(after, w, rtol=1e-10)
+        assert after[2] == pytest.approx(before[2] * weights_left(60, 0.2, 0.5, decay), rel=1e-12)
 
 
 def test_a_pass_of_sgd_goes_on_where_the_scale_becomes_tiny() -> None:
@@ -116,6 +134,8 @@ def test_dense_and_sparse_rows_and_their_parts_have_the_same_sums(
     rng = np.random.default_rng(seed())
     X, y = drawn(rng, n, d, loss)
     w, v = rng.normal(size=d + 1) / d, rng.normal(size=d + 1)
+    for rows in (X, sparse(X)):
+        assert loss_sum(rows, y, w, loss) == loss_and_gradient(rows, y, w, loss).loss
     whole = loss_and_gradient(X, y, w, loss, 0.5)
     matrix = hessian(X, y, w, loss, 0.5)
     product = hessian_product(X, y, w, v, loss, 0.5)

@@ -49,10 +49,15 @@ class Arguments:
 
     def lists(self) -> list[list[Any]]:
         """Return the columns as Python values."""
-        for p, column in enumerate(self.columns):
-            if self._lists[p] is None:
-                self._lists[p] = column if isinstance(column, list) else python_values(column)
-        return self._lists  # type: ignore[return-value]
+        return list(map(self.values, range(len(self.columns))))
+
+    def values(self, p: int) -> list[Any]:
+        """Return a column as Python values."""
+        values, column = self._lists[p], self.columns[p]
+        if values is None:
+            values = column if isinstance(column, list) else python_values(column)
+            self._lists[p] = values
+        return values
 
     def array(self, p: int, kind: str) -> NDArray[Any] | None:
         """Return a column of numbers of a type; None where it has other values.

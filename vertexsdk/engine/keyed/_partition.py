@@ -22,9 +22,11 @@ from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.arrow_table import Column
+from vertexsdk.arrays.packed_strings import PackedBytes
 from vertexsdk.arrays.split_words import split_words
 from vertexsdk.compile.element_kernels import BlockColumns, ElementKernel
 from vertexsdk.engine.keyed._capture import PartitionSnapshot
@@ -311,7 +313,10 @@ class KeyedPartition:
         if table is None and self._run_words(attempt, entries):
             return
         if table is None or spec is None or not spec.indexed:
-            self._finish(attempt, entries, self._run_rows(attempt, entries))
+            results = self._run_batch(entries)
+            if results is None:
+                results = self._run_rows(attempt, entries)
+            self._finish(attempt, entries, results)
             return
         whole = np.array([e.whole for e in self._elements], np.bool_)[entries.elements]
         first = 0
@@ -340,6 +345,24 @@ class KeyedPartition:
         attempt.failures.append(one)
         if not self._elements[e].alone:
             attempt.first = min(attempt.first, number)
+
+    def _run_batch(self, entries: Entries) -> Sequence[Any] | None:
+        """Run the calls of one method of a state element together; None where they cannot be."""
+        element = self._elements[int(entries.elements[0])]
+        if element.batch is None or element.table is None or len(entries.arguments) > 1:
+            return None
+        name, (key, *places), answers = element.batch
+        (arguments,) = entries.alone().arguments.values()
+        table, mark = self.tables[element.table], self._journal.mark()
+        assert isinstance(table, StoredTable)
+        keys = arguments.values(key)
+        columns = [_batch_column(arguments.columns[p]) for p in places]
+        try:
+            results = getattr(table.state, name)(keys, *columns)
+        except Exception:  # by themselves the calls say which of them does not work
+            self._journal.undo(mark)
+            return None
+        return results if answers and results is not None else AnswerColumn.empty(len(keys))
 
     def _run_rows(self, attempt: _Attempt, entries: Entries) -> list[Any]:
         """Run task elements whose state is in memory as objects, or that have none."""
@@ -787,6 +810,15 @@ class KeyedPartition:
 
 _NONE = np.empty(0, np.int64)
 _FAILED = object()
+
+
+def _batch_column(values: Any) -> Any:
+    """Return a column as a batch takes it, see `StateElement.batches`."""
+    if isinstance(values, PackedBytes):
+        buffers = [None, pa.py_buffer(values.offsets), pa.py_buffer(values.data)]
+        n = number_of_values(values)
+        return pa.LargeBinaryArray.from_buffers(pa.large_binary(), n, buffers)
+    return python_values(values) if isinstance(values, tuple) else values
 
 
 def _cannot_send(error: Exception) -> InputError:

@@ -400,8 +400,7 @@ class StoredTable(KeyedTable):
         keys = stored_keys(self.spec, columns)
         fields = [columns[name][chosen].tolist() for name in self.spec.fields]
         values = fields[0] if self.spec.single else list(zip(*fields, strict=True))
-        for key, value in zip(python_values(take_values(keys, chosen)), values, strict=True):
-            self.state.restore(key, value)
+        self.state.restore_all(python_values(take_values(keys, chosen)), values)
 
 
 def stored_keys(spec: TableSpec, columns: Mapping[str, Column]) -> Values:
