@@ -187,7 +187,7 @@ if TYPE_CHECKING:
     from vertexsdk.transport.session import session
     from vertexsdk.triggers.table import Table
     from vertexsdk.triggers.trigger_loop import TriggerLoop
-    from vertexsdk.triggers.triggers import Mean, Triggers, accumulate, on_change
+    from vertexsdk.triggers.triggers import Mean, Triggers, accumulate, combine, on_change
 
 
 def __getattr__(name: str) -> Any:

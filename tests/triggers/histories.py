@@ -136,7 +136,8 @@ class History:
     def blank(self) -> dict[str, Any]:
         """Return the row of a key whose columns are not given."""
         table = getattr(self.case.cls, self.case.table)
-        return {n: table.columns[n].show(table.columns[n].default) for n in self.case.columns}
+        blank = {n: table.columns[n].show(table.columns[n].default) for n in self.case.columns}
+        return {n: dict(v) if isinstance(v, Mapping) else v for n, v in blank.items()}
 
     def check(self) -> None:
         """Compare the result with that of the batch job."""

@@ -301,7 +301,7 @@ class Bounded(Triggers):
 @pytest.mark.parametrize(
     ("applications", "options", "error", "line"),
     [
-        ([Plain, OtherType], {}, ProgramError, "the column value is int, by default 0 in one and"),
+        ([Plain, OtherType], {}, ProgramError, "the column value is float, by default 0.0 in"),
         ([Plain, OtherKey], {}, ProgramError, "differ in their first column or in broadcast="),
         ([Plain, Plain], {}, InputError, "there are several classes Plain"),
         ([], {}, InputError, "give the classes of triggers to run"),

@@ -377,9 +377,8 @@ class TriggerPartition(KeyedPartition):
             row_filter = self.program.row_filter(trigger, where)
             for key, row in self._states[target].rows.items():
                 self._running = trigger, key
-                if row_filter is None or row_filter(
-                    application, view.old_row_class(view, key, row)
-                ):
+                shown = view.old_row_class(view, key, row)
+                if row_filter is None or row_filter(application, shown):
                     chosen[key] = later(version, chosen.get(key, FIRST))
         return chosen
 
