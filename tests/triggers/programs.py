@@ -295,5 +295,5 @@ class KMeans(Triggers):
 
 def nearest(point: Any, centres: Any) -> int:
     """Return the id of the centre that is nearest to a point."""
-    distances = [(float(((c.point - point) ** 2).sum()), c.id) for c in centres]
-    return min(distances, default=(0.0, -1))[1]
+    distances = ((centres.values("point") - point) ** 2).sum(axis=1)
+    return centres.keys()[distances.argmin()] if len(distances) else -1

@@ -299,6 +299,8 @@ def test_broadcast_tables_are_read_by_every_partition(tmp_path: Any) -> None:
         @on_change(orders, "currency", "amount")
         def convert(self, order, old):
             known = {rate.currency for rate in self.rates}
+            assert [rate.currency for rate in self.rates] == self.rates.keys()
+            assert [rate.rate for rate in self.rates] == self.rates.values("rate").tolist()
             assert (order.currency in self.rates) == (order.currency in known)
             order.euros = order.amount * self.rates[order.currency].rate
             self.total["all"].euros = order.euros

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.errors import InputError, ProgramError, excerpt
-from vertexsdk.program.keyed import CONVERTERS, DEFAULTS, DTYPES, KINDS, Parameter
+from vertexsdk.program.keyed import CONVERTERS, DEFAULTS, DTYPES, KINDS, NUMBERS, Parameter
 from vertexsdk.program.keyed_state import kind_of_type
 
 _ITEMS = ("int", "float", "bool", "str")  # what JSON has
@@ -86,6 +86,14 @@ class Column:
     def show(self, value: Any) -> Any:
         """Return a kept value as a user sees it."""
         return value
+
+    def stack(self, values: list[Any]) -> Any:
+        """Return kept values of many rows as one array, or a tuple of what a user sees."""
+        if self.__class__ is not Column or self.kind not in NUMBERS:
+            return tuple(map(self.show, values))
+        stacked = np.array(values, NUMBERS[self.kind])
+        stacked.flags.writeable = False
+        return stacked
 
 
 @dataclass(frozen=True)
@@ -159,6 +167,10 @@ class VectorColumn(Column):
     def show(self, value: Any) -> NDArray[Any]:
         """Return a vector that cannot be changed in place."""
         return np.frombuffer(value, DTYPES[self.kind])
+
+    def stack(self, values: list[Any]) -> NDArray[Any]:
+        """Return the vectors of many rows as an array (rows, size)."""
+        return np.frombuffer(b"".join(values), DTYPES[self.kind]).reshape(-1, self.size)
 
 
 @dataclass(frozen=True)

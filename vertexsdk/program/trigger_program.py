@@ -34,16 +34,7 @@ _FEW_CELLS = 32  # of which a total is made at once
 _WORTH = 16  # cells that are added up in the time that one change takes
 
 
-class _Rows(RowsState):
-    """Rows of which nothing is kept that would have to be told of changes."""
-
-    def note(self, rows: dict[Any, Any], key: Any, row: Any) -> None:
-        """See `RowsState`."""
-        self.journal.note(rows, key)
-        self.changed.add(row)
-
-
-class TableRows(_Rows):
+class TableRows(RowsState):
     """The rows of a table: tuples of the values of all columns, and two more.
 
     Of these the first tells whether the row was inserted and not only written to, the second which
@@ -52,6 +43,17 @@ class TableRows(_Rows):
     """
 
     element: TableElement
+    version = 0  # another number after each change
+
+    def note(self, rows: dict[Any, Any], key: Any, row: Any) -> None:
+        """See `RowsState`."""
+        self.journal.note(rows, key, self, row)
+        self.changed.add(row)
+        self.version += 1
+
+    def touch(self, row: Any) -> None:
+        """See `RowsState`."""
+        self.version += 1
 
     def to_fields(self, row: Any) -> Any:
         """See `RowsState`."""
@@ -217,7 +219,8 @@ def key_text(key: Any) -> str:
     ('7', 'a', '"7')
     """
     if isinstance(key, str):
-        return '"' + key if key[:1] in _LIKE_NUMBERS else key
+        text = str(key)  # NumPy's is of another class
+        return '"' + text if text[:1] in _LIKE_NUMBERS else text
     return str(CONVERTERS["int"](key))
 
 

@@ -163,8 +163,7 @@ class TriggerPartition(KeyedPartition):
             low, size = first, last - first
             while low < last:
                 high = min(low + size, last)
-                with _rare_collections:
-                    failed, own = yield from self._try(calls, owners, low, high)
+                failed, own = yield from self._try(calls, owners, low, high)
                 if not failed:
                     low, size = high, 2 * size
                 elif high - low > 1:
@@ -192,8 +191,9 @@ class TriggerPartition(KeyedPartition):
                 part = given[at : at + _FEW] if self.program.eager else given[at:]
                 at += len(part)
                 try:
-                    visible.apply(Writes(OUTSIDE, None, (wave, 0), part), urgent=self._now)
-                    self._run_events()
+                    with _rare_collections:
+                        visible.apply(Writes(OUTSIDE, None, (wave, 0), part), urgent=self._now)
+                        self._run_events()
                     writes, self._out = self._out, []
                 except BaseException as error:
                     own = self._failure(low, error)
@@ -213,9 +213,10 @@ class TriggerPartition(KeyedPartition):
             if any(report.failed for report in reports):
                 break
             try:
-                for one in visible.combine(writes, self._applications):
-                    self._running = self.program.triggers[one.trigger], one.key
-                    visible.apply(one, urgent=self.program.eager)
+                with _rare_collections:
+                    for one in visible.combine(writes, self._applications):
+                        self._running = self.program.triggers[one.trigger], one.key
+                        visible.apply(one, urgent=self.program.eager)
             except BaseException as error:  # a sum that does not fit into 64 bits, a combiner
                 own = self._failure(low, error)
                 continue

@@ -96,6 +96,7 @@ class TableView:
         self.target, self.name, self.key_name = target, name, key_name
         self.element, self.writer, self.rows = element, writer, rows
         self.places = {column.name: k for k, column in enumerate(element.columns)}
+        self._version, self._computed = -1, dict[int | None, Any]()
         self.columns, self.default = element.columns, element.default
         self.convert_key = CONVERTERS[element.key]
         own = {key_name: property(_key_of), **{n: _reader(k) for n, k in self.places.items()}}
@@ -136,7 +137,37 @@ class TableView:
 
     def __iter__(self) -> Iterator[Row]:
         rows = self._readable().rows
-        return iter([self.row_class(self, key, rows[key]) for key in sorted(rows)])
+        return iter([self.row_class(self, key, rows[key]) for key in self.keys()])
+
+    def keys(self) -> list[Any]:
+        """Return the keys of all rows, in their order."""
+        return list(self._of_all(None))
+
+    def values(self, column: str) -> Any:
+        """Return the values of a column in all rows, in the order of their keys.
+
+        They are the same object until a row changes, and cannot be changed in place.
+
+        Args:
+            column: its name.
+
+        Returns:
+            For numbers an array (rows,), for vectors an array (rows, size), else a tuple.
+        """
+        return self._of_all(self.place(column))
+
+    def _of_all(self, place: int | None) -> Any:
+        """Return the keys, or the values of a column; computed once until rows change."""
+        state = self._readable()
+        if self._version != state.version:
+            self._version, self._computed = state.version, {}
+        if place not in self._computed:
+            if place is None:
+                self._computed[None] = sorted(state.rows)
+            else:
+                keys, rows = self._of_all(None), state.rows
+                self._computed[place] = self.columns[place].stack([rows[k][place] for k in keys])
+        return self._computed[place]
 
     def __len__(self) -> int:
         return len(self._readable())
