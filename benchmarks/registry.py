@@ -57,6 +57,7 @@ SUITES = {
         Suite("snapshots", "benchmarks.suites.snapshots", SIZE),
         Suite("keyed", "benchmarks.suites.keyed"),
         Suite("learning", "benchmarks.suites.learning"),
+        Suite("triggers", "benchmarks.suites.triggers"),
         Suite("examples", "benchmarks.suites.examples", SIZE),
         Suite("profile", "benchmarks.suites.profile", FILES),
         Suite("soak", "benchmarks.suites.soak", always=False),
