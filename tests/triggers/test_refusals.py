@@ -48,6 +48,8 @@ class Checked(Triggers):
     def passes(self, row, old):
         if row.does == "filter":
             raise ValueError("not this one")
+        if row.does == "filter that writes":
+            self.totals["a"].count = 1
         return row.does != "ignored"
 
     @on_change(rows, "value")
@@ -100,6 +102,7 @@ ACTIONS: dict[str, Callable[..., Any]] = {
 LINES = {
     "zero": "Checked.act, row 0: ZeroDivisionError: division by zero",
     "filter": "Checked.act, row 0: ValueError: not this one",
+    "filter that writes": "when= writes to a table or an accumulator: only the trigger may",
     "wrong type": "column count: 'x' is not an int; convert it, or declare the type",
     "half": "column count: 0.5 is not an int; convert it, or declare the type",
     "too large": "does not fit into 64 bits",
@@ -337,6 +340,45 @@ def test_parameters() -> None:
         Bounded(rate=1)
     with pytest.raises(ProgramError, match="keep state in a column of a Table"):
         Plain().value = 3
+
+
+class Chased(Triggers):
+    """Cycles without a trigger of a table, and by deletions."""
+
+    rows = Table(name=str, value=int)
+    results = Table(name=str, value=int)
+
+    @on_change(rows, "value")
+    def put(self, row, old):
+        self.one[row.name]["x"] = row.value
+
+    @accumulate(Sum(int))
+    def one(self, name, total):
+        if name == "chase":
+            self.other[name]["x"] = total + 1
+        self.results[name].value = total
+
+    @accumulate(Sum(int))
+    def other(self, name, total):
+        self.one[name]["x"] = total + 1
+
+    @on_change(results, "value")
+    def delete(self, row, old):
+        if row.name == "delete" and row:
+            del self.results[row.name]
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+@pytest.mark.parametrize("schedule", ["rounds", "eager", "every"])
+@pytest.mark.parametrize("name", ["chase", "delete"])
+def test_every_cycle_ends(name: str, schedule: Any, partitions: int, tmp_path: Any) -> None:
+    options: dict[str, Any] = {"max_rounds": 25, "schedule": schedule, "partitions": partitions}
+    with TriggerLoop(Chased, backend=f"memory://{tmp_path}", **options) as loop:
+        loop.upsert("rows", name="fine", value=2)
+        before = [loop.read("rows"), loop.read("results")]
+        with pytest.raises(CallError, match="in 25 rounds that follow from one change"):
+            loop.upsert("rows", name=name, value=1)
+        assert [loop.read("rows"), loop.read("results")] == before
 
 
 def test_algebras_of_nothing(tmp_path: Any) -> None:

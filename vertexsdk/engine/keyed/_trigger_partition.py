@@ -234,9 +234,10 @@ class TriggerPartition(KeyedPartition):
     def _repeat(self, visible: VisibleWrites) -> None:
         """Have accumulations run again whose results are not there any more."""
         repeats, visible.repeats = visible.repeats, {}
-        for target, key in repeats:
+        for (target, key), (wave, round) in repeats.items():
             operation = (target, key, What.REPEAT, None, None)
-            self._out.append(Writes(self._accumulators[target], key, FIRST, [operation]))
+            version = wave, round + 1
+            self._out.append(Writes(self._accumulators[target], key, version, [operation]))
 
     def _operations(
         self, calls: Calls, owners: NDArray[np.int32] | None, low: int, high: int
@@ -381,6 +382,7 @@ class TriggerPartition(KeyedPartition):
                 shown = view.old_row_class(view, key, row)
                 if row_filter is None or row_filter(application, shown):
                     chosen[key] = later(version, chosen.get(key, FIRST))
+            self._refuse_writes("where=")
         return chosen
 
     def _run(self, t: int, key: Any, version: Version, *, forced: bool = False) -> None:
@@ -399,6 +401,8 @@ class TriggerPartition(KeyedPartition):
         if not self._writer.operations:
             return
         operations = self._writer.take()
+        if isinstance(trigger, Accumulator) and any(o[0] in self._accumulators for o in operations):
+            version = version[0], version[1] + 1  # as what a trigger of a table writes
         if version[1] > self.program.max_rounds:
             raise InputError(
                 f"it has run in {self.program.max_rounds:,} rounds that follow from one change: "
@@ -412,6 +416,11 @@ class TriggerPartition(KeyedPartition):
                 operations = [o for o in operations if not self._is_now(o)]
         if operations:
             self._out.append(Writes(t, key, version, operations))
+
+    def _refuse_writes(self, what: str) -> None:
+        """Refuse what a filter has written."""
+        if self._writer.operations:
+            raise InputError(f"{what} writes to a table or an accumulator: only the trigger may")
 
     def _is_now(self, operation: Operation) -> bool:
         """Return whether a write does not wait for the end of the round."""
@@ -437,8 +446,11 @@ class TriggerPartition(KeyedPartition):
         version = later(version, self._visible.row_version(target, key))
         new, old = view.row_class(view, key, row), view.old_row_class(view, key, before)
         application = self._applications[trigger.application]
-        if not (forced or trigger.when is None or trigger.when(application, new, old)):
-            return version
+        if not forced and trigger.when is not None:
+            passes = trigger.when(application, new, old)
+            self._refuse_writes("when=")
+            if not passes:
+                return version
         if key in seen.rows:
             seen.note(seen.rows, key, key)
             del seen.rows[key]

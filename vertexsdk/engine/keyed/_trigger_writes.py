@@ -53,7 +53,7 @@ class VisibleWrites:
 
     Attributes:
         repeats: accumulations, by table and key, whose results were deleted, or replaced from
-            outside: they are to run again once all is done.
+            outside, with the version of that: they are to run again once all is done.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class VisibleWrites:
 
     def clear(self) -> None:
         """Forget what belongs to one batch."""
-        self.repeats: dict[tuple[int, Any], None] = {}
+        self.repeats: dict[tuple[int, Any], Version] = {}
         self._row_versions: dict[tuple[int, Any], Version] = {}
         self._cell_versions: dict[tuple[int, Any], dict[Any, list[tuple[Version, Any]]]] = {}
 
@@ -161,7 +161,7 @@ class VisibleWrites:
         writers = row[-1]
         if writes.trigger == OUTSIDE or what == What.DELETE:
             if writers is not None:
-                self._note_repeats(writers, what, changed)
+                self._note_repeats(writers, what, changed, writes.version)
         elif what <= What.ADD:
             trigger = self._program.triggers[writes.trigger]
             if isinstance(trigger, Accumulator):
@@ -232,11 +232,14 @@ class VisibleWrites:
             seen.note(seen.rows, key, key)
             seen.rows[key] = before
 
-    def _note_repeats(self, writers: dict[int, Any], what: int, changed: Sequence[int]) -> None:
+    def _note_repeats(
+        self, writers: dict[int, Any], what: int, changed: Sequence[int], version: Version
+    ) -> None:
         """Have accumulations repeat whose results are deleted, or replaced from outside."""
         for place, (table, key) in writers.items():
             if what == What.DELETE or place in changed:
-                self.repeats[self._targets[table], key] = None
+                at = self._targets[table], key
+                self.repeats[at] = later(version, self.repeats.get(at, FIRST))
 
     def combine(self, writes: Sequence[Writes], applications: Sequence[Any]) -> Sequence[Writes]:
         """Return the writes of a round, those merged that set a column that has a combiner.
