@@ -8,31 +8,31 @@ import numpy as np
 
 from vertexsdk import Algebra, Array, Mean, Sum, Table, Triggers, accumulate, on_change
 
-__all__ = ["DIMENSIONS", "Additions", "Counted", "KMeans", "Sums", "Unwatched", "Written"]
+__all__ = ["DIMENSIONS", "Additions", "KMeans", "Plain", "Silent", "Sums", "WriteCount"]
 
 DIMENSIONS = 50
 
 
-class Written(Triggers):
+class Plain(Triggers):
     """A table without triggers."""
 
     rows: Any = Table(key=int, value=float, other=float)
 
 
-class Unwatched(Written):
+class Silent(Plain):
     """The same with a trigger, which watches a column that is not written to."""
 
-    @on_change(Written.rows, "other")
+    @on_change(Plain.rows, "other")
     def see(self, row: Any, old: Any) -> None:
         """Do nothing; inserted rows run it."""
 
 
-class Counted(Written):
+class WriteCount(Plain):
     """The same with a "+1" for each write."""
 
     counts: Any = Table(key=int, count=int)
 
-    @on_change(Written.rows, "value")
+    @on_change(Plain.rows, "value")
     def add(self, row: Any, old: Any) -> None:
         """Count the write."""
         self.counts[row.key].count += 1

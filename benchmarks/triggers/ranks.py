@@ -15,7 +15,7 @@ from benchmarks.case_process import CaseProcess
 from benchmarks.timing import timed
 from benchmarks.triggers.pages import Pages, links
 from benchmarks.triggers.sizes import Sizes
-from benchmarks.triggers.spark_jobs import cached, session_on
+from benchmarks.triggers.spark_jobs import in_memory, session_on
 from tests.triggers.programs import Rank
 from vertexsdk import TriggerLoop
 
@@ -91,8 +91,8 @@ def ranks_by_spark(process: CaseProcess, sizes: Sizes) -> None:
         rows = [(u, v, _DAMPING / len(own)) for u, own in graph.items() for v in own]
         rows += [(u, u, 0.0) for u in graph]  # for the sum of a page without links to it
         columns = dict(zip(("url", "link", "share"), zip(*rows, strict=True), strict=True))
-        edges = cached(spark, pa.table(columns), "url")
-        start = cached(spark, pa.table({"url": pages.urls, "rank": [1.0] * len(graph)}), "url")
+        edges = in_memory(spark, pa.table(columns), "url")
+        start = in_memory(spark, pa.table({"url": pages.urls, "rank": [1.0] * len(graph)}), "url")
         _, iterations = _ranks_of(graph, TOLERANCE)
 
         def job(edges: Any = edges, ranks: Any = start, iterations: int = iterations) -> Any:

@@ -29,12 +29,12 @@ class Sizes:
 
     rows: int = 50_000
     pairs: int = 5
-    graph: int = 500
+    graph: int = 250
     degrees: tuple[int, ...] = (10, 20, 50, 100, 200)
     partials: tuple[int, ...] = (100, 200, 400, 800)
     totals: int = 100
-    texts: int = 100_000
-    pages: int = 100_000
+    texts: int = 50_000
+    pages: int = 20_000
     shares: tuple[float, ...] = (0.01, 0.1, 1.0, 10.0, 100.0)
     items: tuple[int, ...] = (1_000, 10_000, 100_000)
     clusters: int = 120

@@ -6,7 +6,7 @@ from typing import Any
 
 from vertexsdk import session
 
-__all__ = ["cached", "session_on"]
+__all__ = ["in_memory", "session_on"]
 
 
 def session_on(cores: int) -> Any:
@@ -20,7 +20,7 @@ def session_on(cores: int) -> Any:
     )  # fmt: skip
 
 
-def cached(spark: Any, table: Any, key: str) -> Any:
+def in_memory(spark: Any, table: Any, key: str) -> Any:
     """Return an Arrow table as a DataFrame in memory, its rows divided by a column."""
     frame = spark.createDataFrame(table).repartition(spark.sparkContext.defaultParallelism, key)
     frame = frame.cache()

@@ -10,8 +10,8 @@ from benchmarks.triggers import targets
 from benchmarks.triggers.accumulations import ALGEBRAS, SCHEDULES
 from benchmarks.triggers.programs import DIMENSIONS
 from benchmarks.triggers.ranks import TOLERANCE
-from benchmarks.triggers.targets import CHANGING, WRITTEN, Results
-from benchmarks.triggers.writes import WATCHED
+from benchmarks.triggers.targets import BATCH_JOBS, STORES, Results
+from benchmarks.triggers.writes import KINDS
 
 __all__ = ["Results", "document"]
 
@@ -37,8 +37,8 @@ def document(r: Results) -> Document:
         ("Writes", [_writes(r)]),
         ("Preemption", [_preemption(r)]),
         ("Reuse of results", [_reuse(r)]),
-        *((title[0].upper() + title[1:], [_changing(r, part), _chart(r, part, title)])
-          for part, title in CHANGING.items()),
+        *((title[0].upper() + title[1:], [_changes(r, part), _chart(r, part, title)])
+          for part, title in BATCH_JOBS.items()),
         ("Clustering", [_clustering(r)]),
     ]  # fmt: skip
     for title, parts in shown:
@@ -79,25 +79,25 @@ def _notes(r: Results) -> list[str]:
     ]  # fmt: skip
 
 
-def _filled(head: list[str], rows: Iterable[list[str]], names: int = 1) -> Table | None:
+def _table(head: list[str], rows: Iterable[list[str]], names: int = 1) -> Table | None:
     """The rows that have a figure after their names."""
     there = [row for row in rows if set(row[names:]) - {"–"}]
     return Table(head, there) if there else None
 
 
 def _writes(r: Results) -> Table | None:
-    return _filled(["", "trigger", "rows/s", "kept"], (
+    return _table(["", "trigger", "rows/s", "kept"], (
         [
             store, _KINDS[kind], cells.number(r.median(case, kind)),
             cells.times(r.median(case, f"{kind} kept")),
         ]
-        for case, store in WRITTEN.items() for kind in WATCHED
+        for case, store in STORES.items() for kind in KINDS
     ), 2)  # fmt: skip
 
 
 def _preemption(r: Results) -> Table | None:
     case = "preemption"
-    return _filled(["links into a page", "schedule", "events", "runs", "seconds"], (
+    return _table(["links into a page", "schedule", "events", "runs", "seconds"], (
         [
             f"{degree}", schedule,
             *(cells.number(r.median(case, f"{degree} {schedule} {w}")) for w in ("events", "runs")),
@@ -119,27 +119,27 @@ def _reuse(r: Results) -> Table | None:
             rows.append(row)
     head = ["algebra", "partial results", "the write, µs", "without reuse", "without / with"]
     head += ["accumulation, µs", "without reuse", "without / with"]
-    return _filled(head, rows, 2)
+    return _table(head, rows, 2)
 
 
 def _micro(seconds: float | None) -> str:
     return "–" if seconds is None else f"{1e6 * seconds:.1f}"
 
 
-def _changing(r: Results, part: str) -> Table | None:
+def _changes(r: Results, part: str) -> Table | None:
     pathway = bool(part == "words" and r.figures("words-pathway", f"{r.sizes.shares[0]:g}"))
     shares = [*(f"{percent:g}" for percent in r.sizes.shares), "all pages"]
     rows = []
     for share in shares:
         batch = r.median(f"{part}-spark", "batch")
         rows.append([
-            share if share == "all pages" else f"{share} %",
+            "all pages, new" if share == "all pages" else f"{share} %",
             cells.spread(r.figures(f"{part}-ours", share)), cells.seconds(batch),
             cells.times(r.ratio(f"{part}-spark", "batch", f"{part}-ours", share)),
             *([cells.middle(r.figures("words-pathway", share))] if pathway else []),
         ])  # fmt: skip
     head = ["changes", "ours", "Spark, everything", "Spark / ours", *["Pathway"] * pathway]
-    return _filled(head, rows)
+    return _table(head, rows)
 
 
 def _chart(r: Results, part: str, title: str) -> Chart | None:
@@ -159,7 +159,7 @@ def _chart(r: Results, part: str, title: str) -> Chart | None:
 
 def _clustering(r: Results) -> Table | None:
     case = "clustering"
-    return _filled(["items", "iterations", "ours", "MLlib", "MLlib / ours"], (
+    return _table(["items", "iterations", "ours", "MLlib", "MLlib / ours"], (
         [
             f"{n:,}", cells.number(r.median(case, f"{n} iterations")),
             cells.seconds(r.median(case, f"{n}")), cells.seconds(r.median(case, f"mllib {n}")),

@@ -12,10 +12,10 @@ from benchmarks.document import Table
 from benchmarks.targets import Target
 from benchmarks.triggers.sizes import Sizes
 
-__all__ = ["CHANGING", "TARGETS", "WRITTEN", "Results", "table"]
+__all__ = ["BATCH_JOBS", "STORES", "TARGETS", "Results", "table"]
 
-WRITTEN = {"writes-memory": "memory", "writes-lmdb": "LMDB"}
-CHANGING = {"words": "word count", "pagerank": "PageRank"}
+STORES = {"writes-memory": "memory", "writes-lmdb": "LMDB"}
+BATCH_JOBS = {"words": "word count", "pagerank": "PageRank"}
 _STATED = ("rows", "texts", "pages", "items", "clusters")
 _AIM = 1.0  # percent of the pages that change
 
@@ -54,14 +54,14 @@ class Results(BesideResults[Sizes]):
 
 
 def _targets() -> Iterator[tuple[str, Target[Results]]]:
-    for case, store in WRITTEN.items():
+    for case, store in STORES.items():
         for kind, what, bound in (
             ("silent", "a trigger that does not run", 0.97), ("+1", "a +1 for each", 0.88)
         ):  # fmt: skip
             measure = partial(Results.median, case=case, name=f"{kind} kept")
             title = f"writes with {what}, {store}"
             yield "no triggers", Target(title, measure, bound, at_least=True)
-    for part, title in CHANGING.items():
+    for part, title in BATCH_JOBS.items():
         measure = partial(Results.faster, part=part, percent=_AIM)
         yield "Spark", Target(f"{title}, {_AIM:g} % changes", measure, 20.0, at_least=True)
     title = "clustering, least of all numbers of items"
@@ -75,10 +75,10 @@ TARGETS = tuple(target for _, target in _BESIDE)
 def table(r: Results) -> Table | None:
     """All that was measured; judged at the default sizes on a quiet machine."""
     rows = beside_rows(_BESIDE, r, _STATED)
-    for part, title in CHANGING.items():
+    for part, title in BATCH_JOBS.items():
         if (where := r.crossover(part)) != "–":
             rows.append([f"{title}: the batch job is faster from", "Spark", where, "–", "shown"])
-    title = f"{CHANGING['words']}, {_AIM:g} % changes"
+    title = f"{BATCH_JOBS['words']}, {_AIM:g} % changes"
     if r.figures("words-pathway", "not installed"):
         rows.append([title, "Pathway", "not installed", "–", "shown"])
     elif ratio := r.ratio("words-pathway", f"{_AIM:g}", "words-ours"):

@@ -20,7 +20,7 @@ from benchmarks.streaming.pathway import Pathway
 from benchmarks.timing import timed
 from benchmarks.triggers.pages import Pages, texts
 from benchmarks.triggers.sizes import Sizes
-from benchmarks.triggers.spark_jobs import cached, session_on
+from benchmarks.triggers.spark_jobs import in_memory, session_on
 from tests.triggers.programs import Words
 from vertexsdk import TriggerLoop
 
@@ -59,7 +59,7 @@ def words_by_spark(process: CaseProcess, sizes: Sizes) -> None:
 
     spark, pages = session_on(sizes.cores), Pages(sizes.texts, texts)
     for turn in range(1 + sizes.turns):
-        frame = cached(spark, pa.table({"url": pages.urls, "text": pages.values}), "url")
+        frame = in_memory(spark, pa.table({"url": pages.urls, "text": pages.values}), "url")
         word = f.explode(f.split("text", " ")).alias("word")
         counts = frame.select(word).groupBy("word").count()
         took, _ = timed(counts.write.format("noop").mode("overwrite").save)

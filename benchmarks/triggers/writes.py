@@ -9,19 +9,19 @@ import numpy as np
 from benchmarks.answers import Wrong
 from benchmarks.case_process import CaseProcess
 from benchmarks.timing import timed
-from benchmarks.triggers.programs import Counted, Unwatched, Written
+from benchmarks.triggers.programs import Plain, Silent, WriteCount
 from benchmarks.triggers.sizes import Sizes
 from vertexsdk import TriggerLoop
 
-__all__ = ["WATCHED", "writes"]
+__all__ = ["KINDS", "writes"]
 
-WATCHED = {"none": Written, "silent": Unwatched, "+1": Counted}  # by what the triggers do
+KINDS = {"none": Plain, "silent": Silent, "+1": WriteCount}  # by what the triggers do
 
 
 def writes(process: CaseProcess, sizes: Sizes, backend: str = "lmdb://{scratch}/state") -> None:
     """Loops take turns; note rows per second of each, and beside those without triggers."""
     url = backend.format(scratch=process.scratch)
-    loops = {name: TriggerLoop(cls, backend=url) for name, cls in WATCHED.items()}
+    loops = {name: TriggerLoop(cls, backend=url) for name, cls in KINDS.items()}
     keys = np.random.default_rng(9).permutation(sizes.rows)
     for loop in loops.values():
         loop.upsert("rows", key=keys, value=np.zeros(len(keys)))
@@ -35,7 +35,7 @@ def writes(process: CaseProcess, sizes: Sizes, backend: str = "lmdb://{scratch}/
         for name in loops:
             process.note(f"{name} kept", took["none"] / took[name])
     runs = [loops[name].statistics() for name in loops]
-    expected = [{}, {"Unwatched.see": len(keys)}, {"Counted.add": (sizes.pairs + 1) * len(keys)}]
+    expected = [{}, {"Silent.see": len(keys)}, {"WriteCount.add": (sizes.pairs + 1) * len(keys)}]
     if [{t: n["runs"] for t, n in one.items()} for one in runs] != expected:
         raise Wrong(f"triggers ran {runs}")
     for loop in loops.values():

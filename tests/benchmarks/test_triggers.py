@@ -77,7 +77,7 @@ def test_tables_and_targets_say_what_was_measured() -> None:
         "| 200 | every | 500,000 | 500,000 | 9.00 |",
         "| Sum(float) | 800 | 20.0 | 50.0 | 2.5× | 2.0 | 5.0 | 2.5× |",
         "| 10 % | **1.00** (1, 1.00 to 1.00) | 2.00 | 2× |",
-        "| all pages | **5.00** (1, 5.00 to 5.00) | 2.00 | 0.4× |",
+        "| all pages, new | **5.00** (1, 5.00 to 5.00) | 2.00 | 0.4× |",
         "| 1,000 | 4 | 1.00 | 0.500 | 0.5× |",
     ):
         assert line in text, line
