@@ -47,17 +47,20 @@ class Writer:
     """Takes the writes of the action that runs.
 
     Attributes:
-        operations: in the order of the action, but that additions to one cell are one.
+        operations: in the order of the action, but that additions to one column are one, and that
+            of what is done to a cell of an accumulator the last is in the place of the first.
     """
 
     def __init__(self) -> None:
         self.operations: list[Operation] = []
         self._sums: dict[tuple[int, Any, int], int] = {}
+        self._cells: dict[tuple[int, Any, Any], int] = {}
 
     def take(self) -> list[Operation]:
         """Return the writes of an action that has ended."""
         operations, self.operations = self.operations, []
         self._sums.clear()
+        self._cells.clear()
         return operations
 
     def write(self, target: int, key: Any, what: int, place: Any = None, value: Any = None) -> None:
@@ -65,6 +68,14 @@ class Writer:
         if self._sums:
             self._sums.clear()
         self.operations.append((target, key, what, place, value))
+
+    def write_cell(self, target: int, key: str, what: int, column: Any, value: Any = None) -> None:
+        """Take what is done to a cell of an accumulator."""
+        at = self._cells.setdefault((target, key, column), len(self.operations))
+        if at < len(self.operations):
+            self.operations[at] = (target, key, what, column, value)
+        else:
+            self.operations.append((target, key, what, column, value))
 
     def add(self, target: int, key: Any, place: int, amount: Any) -> None:
         """Take an addition."""
@@ -521,12 +532,12 @@ class CellWriter:
             value = view.accumulator.value.convert(value)
         except InputError as error:
             raise InputError(f"{view.accumulator.name}: {error}") from None
-        view.writer.write(view.target, self._key, What.PUT, _column(column), value)
+        view.writer.write_cell(view.target, self._key, What.PUT, _column(column), value)
 
     def discard(self, column: Any) -> None:
         """Remove a cell, if it is there."""
         view = self._view
-        view.writer.write(view.target, self._key, What.DISCARD, _column(column))
+        view.writer.write_cell(view.target, self._key, What.DISCARD, _column(column))
 
     __delitem__ = discard
 
