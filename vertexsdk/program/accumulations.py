@@ -199,10 +199,15 @@ class _Extreme(Accumulation):
 
     def total(self, cells: Cells) -> Any:
         best = min if self.algebra.kind == "min" else max
+        if any(value != value for value in cells.values()):
+            return math.nan
         return best(cells.values(), default=self.algebra.identity)
 
     def change(self, running: list[Any], old: Any, new: Any) -> None:
         if not running:
+            return
+        if new != new or running[0] != running[0]:  # NaN
+            running.clear()
             return
         combine = self.algebra.combine
         better = running[0] if new is ABSENT else combine(running[0], new)
@@ -240,7 +245,7 @@ class _Latest(Accumulation):
     """All values, by column."""
 
     def total(self, cells: Cells) -> Any:
-        return {column: self.value.show(cell) for column, cell in cells.items()}
+        return {column: self.value.show(cells[column]) for column in sorted(cells, key=_place)}
 
 
 def accumulation(algebra: Algebra, value: Column) -> Accumulation:

@@ -149,9 +149,10 @@ class VectorColumn(Column):
         """Return the bytes of a vector."""
         try:
             vector = np.asarray(value)
-            wrong = vector.shape != (self.size,) or not np.can_cast(
-                vector.dtype, DTYPES[self.kind], "same_kind"
-            )
+            kinds = "biu" if self.kind == "int" else "biuf"
+            wrong = vector.shape != (self.size,) or vector.dtype.kind not in kinds
+            if not wrong and self.kind == "int" and vector.dtype == np.uint64:
+                wrong = bool((vector >= 1 << 63).any())
         except ValueError:  # lists of different lengths
             wrong = True
         if wrong:
@@ -199,7 +200,8 @@ class FamilyColumn(Column):
         if isinstance(value, str | bytes) or not isinstance(pairs, Iterable):
             raise InputError(f"{excerpt(value)} is not a dict of cells; give a dict")
         try:
-            return {self.convert_name(name): _CONVERT[self.kind](cell) for name, cell in pairs}
+            cells = {self.convert_name(name): _CONVERT[self.kind](cell) for name, cell in pairs}
+            return dict(sorted(cells.items()))
         except (TypeError, ValueError):
             raise InputError(f"{excerpt(value)} is not a dict of cells; give a dict") from None
 

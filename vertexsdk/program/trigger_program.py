@@ -38,8 +38,8 @@ class TableRows(RowsState):
     """The rows of a table: tuples of the values of all columns, and two more.
 
     Of these the first tells whether the row was inserted and not only written to, the second which
-    accumulators have set which of its columns: a dict of the place of a column to the name and the
-    key of the accumulator, or None.
+    accumulators have set which of its columns: a dict of the place of a column (of a family, with
+    the name of the cell) to the name and the key of the accumulator, or None.
     """
 
     element: TableElement
@@ -59,13 +59,16 @@ class TableRows(RowsState):
         """See `RowsState`."""
         columns = self.element.columns
         stored = [c.store(value) for c, value in zip(columns, row, strict=False)]
-        return (*stored, row[-2], json.dumps(sorted((row[-1] or {}).items())))
+        return (*stored, row[-2], json.dumps(sorted((row[-1] or {}).items(), key=str)))
 
     def from_fields(self, fields: Any) -> Any:
         """See `RowsState`."""
         columns = self.element.columns
         values = [c.restore(stored) for c, stored in zip(columns, fields, strict=False)]
-        writers = {place: tuple(writer) for place, writer in json.loads(fields[-1])}
+        writers = {
+            tuple(place) if isinstance(place, list) else place: tuple(writer)
+            for place, writer in json.loads(fields[-1])
+        }
         return (*values, bool(fields[-2]), writers or None)
 
     def describe(self, key: Any) -> dict[str, Any]:
@@ -160,6 +163,7 @@ class CellRows(RowsState):
         """Return the value of a row's cells; `ABSENT` where it has none without cells."""
         how, cells = self.element.accumulation, self.rows.get(key, {})
         if not how.incremental or len(cells) < _FEW_CELLS:
+            self._running.pop(key, None)
             return how.total(cells)
         running = self._running.get(key)
         if running is None or len(running.changes) * _WORTH > len(cells):

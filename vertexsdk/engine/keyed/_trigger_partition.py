@@ -19,6 +19,7 @@ are tried.
 from __future__ import annotations
 
 import gc
+import math
 import pickle
 import threading
 from collections.abc import Sequence
@@ -208,13 +209,16 @@ class TriggerPartition(KeyedPartition):
                 received, reports = yield PEERS, reports[0]
                 own_part = parts[self.partition]
                 for _, block in received:
-                    own_part += pickle.loads(block)
-                writes = sorted(own_part, key=Writes.order)
+                    own_part += map(_with_own_nan, pickle.loads(block))
+                writes = own_part
+            writes = sorted(writes, key=self._order)
             if any(report.failed for report in reports):
                 break
             try:
                 with _rare_collections:
-                    for one in visible.combine(writes, self._applications):
+                    combined = visible.combine(writes, self._applications)
+                    self._refuse_writes("a combiner")
+                    for one in combined:
                         self._running = self.program.triggers[one.trigger], one.key
                         visible.apply(one, urgent=self.program.eager)
             except BaseException as error:  # a sum that does not fit into 64 bits, a combiner
@@ -230,6 +234,13 @@ class TriggerPartition(KeyedPartition):
         self._journal.clear()
         self._clear()
         return failed, own
+
+    def _order(self, writes: Writes) -> tuple[Any, ...]:
+        """Return what the writes of a round are sorted by."""
+        key = writes.key
+        if isinstance(self.program.triggers[writes.trigger], Accumulator):
+            key = key_of_text(key)
+        return writes.trigger, isinstance(key, str), key
 
     def _repeat(self, visible: VisibleWrites) -> None:
         """Have accumulations run again whose results are not there any more."""
@@ -512,6 +523,21 @@ def _hidden(versions: dict[Any, list[tuple[Version, Any]]], version: Version) ->
         if len(own) < len(values):
             hidden[column] = own[-1]
     return hidden
+
+
+def _with_own_nan(writes: Writes) -> Writes:
+    """Return writes of another partition, in which NaN is the one object that equals itself."""
+    return writes._replace(operations=[(*o[:4], _own_nan(o[4])) for o in writes.operations])
+
+
+def _own_nan(value: Any) -> Any:
+    if value.__class__ is float:
+        return value if value == value else math.nan
+    if value.__class__ is tuple:
+        return tuple(map(_own_nan, value))
+    if value.__class__ is dict:
+        return {name: _own_nan(cell) for name, cell in value.items()}
+    return value
 
 
 def _batches(calls: Calls) -> list[tuple[int, int]]:

@@ -195,7 +195,7 @@ class TableView:
         for k in places:
             if one[k] is not other[k] and one[k] != other[k]:
                 return True
-        return one[-2] != other[-2] and self.exists(one) != self.exists(other)
+        return self.exists(one) != self.exists(other)
 
     def place(self, name: str) -> int:
         """Return the place of a column.

@@ -19,6 +19,7 @@ from vertexsdk.program.trigger_program import (
 
 OUTSIDE: Final = -1  # in place of a trigger: writes of calls
 _MERGED: Final = -1  # in place of what an operation does
+_DERIVED: Final = (What.SET, What.ADD, What.SET_CELL, What.INSERT)  # comes back, see `repeats`
 
 
 class Writes(NamedTuple):
@@ -35,10 +36,6 @@ class Writes(NamedTuple):
     key: Any
     version: Version
     operations: Sequence[Operation]
-
-    def order(self) -> tuple[Any, ...]:
-        """Return what the writes of a round are sorted by."""
-        return self.trigger, self.key
 
 
 class VisibleWrites:
@@ -134,52 +131,70 @@ class VisibleWrites:
         assert isinstance(state, TableRows)
         default: tuple[Any, ...] = state.element.default
         row: tuple[Any, ...] = state.rows.get(key, default)
-        if what == What.SET or what == What.ADD:
+        if what in (What.SET, What.ADD):
             if what == What.ADD:
                 value = state.element.columns[place].convert(row[place] + value)
             pairs: Sequence[tuple[int, Any]] = ((place, value),)
         elif what == What.INSERT:
-            pairs = (*(value or ()), (-2, True))
+            pairs = (*(value or ()), (len(default) - 2, True))
         elif what == What.DELETE:
             pairs = list(enumerate(default[:-1]))
         else:
-            place, name = place
-            cells = dict(row[place])
+            family, name = place
+            cells = dict(row[family])
+            is_new = name not in cells
             if what == What.SET_CELL:
                 cells[name] = value
+                cells = dict(sorted(cells.items())) if is_new else cells
             else:
                 cells.pop(name, None)
-            pairs = ((place, cells),)
+            pairs = ((family, cells),)
         new, changed = list(row), list[int]()
         for k, cell in pairs:
             before = row[k]
             if cell is not before and cell != before:
                 new[k] = cell
                 changed.append(k)
-        if not changed:
-            return
         writers = row[-1]
-        if writes.trigger == OUTSIDE or what == What.DELETE:
-            if writers is not None:
-                self._note_repeats(writers, what, changed, writes.version)
-        elif what <= What.ADD:
-            trigger = self._program.triggers[writes.trigger]
-            if isinstance(trigger, Accumulator):
-                writer = trigger.table, writes.key
-                if writers is None or writers.get(place) != writer:
-                    new[-1] = {**(writers or {}), place: writer}
+        trigger = None if writes.trigger == OUTSIDE else self._program.triggers[writes.trigger]
+        if isinstance(trigger, Accumulator) and what in _DERIVED:
+            writer = trigger.table, writes.key
+            at = len(default) - 2 if what == What.INSERT else place
+            if writers is None or writers.get(at) != writer:
+                new[-1] = {**(writers or {}), at: writer}
+                if not changed and key in state.rows:  # the value was there already
+                    state.note(state.rows, key, key)
+                    state.rows[key] = tuple(new)
+        if not changed:
+            if trigger is not None and key == writes.key:
+                self._know(target, key, row, dict(pairs), writes.trigger)
+            return
+        if writers is not None and (trigger is None or what == What.DELETE):
+            self._note_repeats(writers, what, changed, writes.version)
         if what == What.DELETE:
             new[-1] = None
-        self._replace(target, key, row, tuple(new), changed, writes, urgent=urgent)
+        amount = operation[4] if what == What.ADD else None
+        self._replace(target, key, row, tuple(new), changed, writes, amount, urgent=urgent)
+
+    def _know(
+        self, target: int, key: Any, row: tuple[Any, ...], known: dict[int, Any], t: int
+    ) -> None:
+        """Have a trigger have seen what it has set, and what was there already."""
+        for own, columns, seen in self._watching[target]:
+            before = seen.rows.get(key)
+            if own == t and before is not None:
+                values = {k: v for k, v in known.items() if k not in columns and k < len(row) - 2}
+                self._see_again(seen, key, before, row, values)
 
     def _replace(
         self, target: int, key: Any, row: tuple[Any, ...], new: tuple[Any, ...],
-        changed: Sequence[int], writes: Writes, *, urgent: bool,
+        changed: Sequence[int], writes: Writes, amount: Any, *, urgent: bool,
     ) -> None:  # fmt: skip
         """Have another row at a key.
 
         Args:
             changed: the places of what is different.
+            amount: what was added to the only one of these; None where it was set.
         """
         state, view = self._states[target], self._views[target]
         rows = state.rows
@@ -204,26 +219,31 @@ class VisibleWrites:
                 seen.note(seen.rows, key, key)
                 seen.rows[key] = row
             else:
-                self._see_again(seen, key, row if before is None else before, new, [
-                    k for k in changed if known and k not in columns
-                ])  # fmt: skip
+                before = row if before is None else before
+                own = [k for k in changed if known and k not in columns and k < len(row) - 2]
+                convert = state.element.columns
+                values = {
+                    k: new[k] if amount is None else convert[k].convert(before[k] + amount)
+                    for k in own
+                }
+                self._see_again(seen, key, before, new, values)
             if exists != existed or not columns.isdisjoint(changed):
                 self._events.fire(t, key, version, urgent=urgent)
 
     @staticmethod
     def _see_again(
         seen: RowsState, key: Any, before: tuple[Any, ...], new: tuple[Any, ...],
-        known: Sequence[int],
+        known: Mapping[int, Any],
     ) -> None:  # fmt: skip
         """Have a trigger have seen a row, in some columns as it is now.
 
         Args:
             seen: what it has seen.
             before: the row that it has seen last.
-            known: the places of what it has set itself.
+            known: what it has set itself, by place.
         """
         if known:
-            before = tuple(new[k] if k in known else v for k, v in enumerate(before))
+            before = tuple(known.get(k, v) for k, v in enumerate(before))
         if before[:-1] == new[:-1]:
             if key in seen.rows:
                 seen.note(seen.rows, key, key)
@@ -233,11 +253,12 @@ class VisibleWrites:
             seen.rows[key] = before
 
     def _note_repeats(
-        self, writers: dict[int, Any], what: int, changed: Sequence[int], version: Version
+        self, writers: dict[Any, Any], what: int, changed: Sequence[int], version: Version
     ) -> None:
         """Have accumulations repeat whose results are deleted, or replaced from outside."""
         for place, (table, key) in writers.items():
-            if what == What.DELETE or place in changed:
+            column = place[0] if isinstance(place, tuple) else place
+            if what == What.DELETE or column in changed:
                 at = self._targets[table], key
                 self.repeats[at] = later(version, self.repeats.get(at, FIRST))
 
@@ -250,14 +271,19 @@ class VisibleWrites:
         """
         if not self._combiners:
             return writes
-        latest: dict[tuple[int, Any, int], tuple[int, int]] = {}
+        latest: dict[tuple[int, Any], dict[int, tuple[int, int]]] = {}
         lists = [list(one.operations) for one in writes]
         for w, operations in enumerate(lists):
             for o, (target, key, what, place, value) in enumerate(operations):
                 if what != What.SET or (target, place) not in self._combiners:
+                    if what == What.DELETE:  # no write goes past another one of its column
+                        latest.pop((target, key), None)
+                    elif what == What.ADD:
+                        latest.get((target, key), {}).pop(place, None)
                     continue
-                earlier = latest.get((target, key, place))
-                latest[target, key, place] = w, o
+                of_row = latest.setdefault((target, key), {})
+                earlier = of_row.get(place)
+                of_row[place] = w, o
                 if earlier is None:
                     continue
                 application, function = self._combiners[target, place]
