@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from benchmarks import cells, targets
-from benchmarks.document import Table
+from benchmarks.document import Chart, Document, Section, Table
 from benchmarks.runner import SuiteResults
 from benchmarks.targets import Target
 
-__all__ = ["BesideResults", "beside_rows", "beside_table"]
+__all__ = ["BesideResults", "add_sections", "beside_rows", "beside_table"]
 
 Sizes = TypeVar("Sizes")
 
@@ -45,6 +45,18 @@ def beside_rows(
         for system, target in beside
         for row in targets.rows([target], r, unjudged)
     ]
+
+
+def add_sections(
+    report: Document, r: SuiteResults[Any], shown: Iterable[tuple[str, list[Table | Chart | None]]]
+) -> None:
+    """Add the sections that have something to show; the first one says what was not measured."""
+    problems = "\n".join(f"- **Not measured:** {problem}" for problem in r.problems())
+    for title, parts in shown:
+        words = "" if report.sections else problems
+        there = [part for part in parts if part is not None]
+        if there or words:
+            report.sections.append(Section(title, words, there))
 
 
 def beside_table(rows: list[list[str]]) -> Table | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from benchmarks import cells
-from benchmarks.document import Document, Section, Table
+from benchmarks.beside import add_sections
+from benchmarks.document import Document, Table
 from benchmarks.keyed import states, targets
 from benchmarks.keyed.ratings import RATIOS
 from benchmarks.keyed.restoring import PAIRS
@@ -41,7 +42,6 @@ def document(r: Results) -> Document:
         cells.disturbed(r.others(), "during a case"),
         notes=_notes(r),
     )
-    problems = "\n".join(f"- **Not measured:** {problem}" for problem in r.problems())
     sizes, smallest = r.sizes, min(r.sizes.states)
     shown = [
         ("What must be reached", targets.table(r)),
@@ -62,10 +62,7 @@ def document(r: Results) -> Document:
             ("chain", every) for every in sizes.chain_intervals
         ])) for case, where in (("chain", "processors"), ("chain-inprocess", "partitions"))),
     ]  # fmt: skip
-    for title, table in shown:
-        words = "" if report.sections else problems
-        if table is not None or words:
-            report.sections.append(Section(title, words, [table] if table is not None else []))
+    add_sections(report, r, [(title, [table]) for title, table in shown])
     return report
 
 

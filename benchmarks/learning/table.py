@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from benchmarks import cells
-from benchmarks.document import Chart, Document, Section, Table
+from benchmarks.beside import add_sections
+from benchmarks.document import Chart, Document, Table
 from benchmarks.learning import charts, targets
 from benchmarks.learning.data import ALPHA
 from benchmarks.learning.instants import KINDS
@@ -33,7 +34,6 @@ def document(r: Results) -> Document:
         cells.disturbed(r.others(), "during a case"),
         notes=_notes(r),
     )
-    problems = "\n".join(f"- **Not measured:** {problem}" for problem in r.problems())
     shown: list[tuple[str, list[Table | Chart | None]]] = [
         ("What must be reached", [targets.table(r)]),
         ("Logistic regression", [_points(r)]),
@@ -42,11 +42,7 @@ def document(r: Results) -> Document:
         *((f"Rates of descent, {title}", [_rates(r, case), *charts.rates(r, case, title)])
           for case, title in _RATED.items()),
     ]  # fmt: skip
-    for title, parts in shown:
-        words = "" if report.sections else problems
-        there = [part for part in parts if part is not None]
-        if there or words:
-            report.sections.append(Section(title, words, there))
+    add_sections(report, r, shown)
     return report
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from benchmarks import cells
-from benchmarks.document import Chart, Document, Section, Series, Table
+from benchmarks.beside import add_sections
+from benchmarks.document import Chart, Document, Series, Table
 from benchmarks.triggers import targets
 from benchmarks.triggers.accumulations import ALGEBRAS, SCHEDULES
 from benchmarks.triggers.programs import DIMENSIONS
@@ -31,7 +32,6 @@ def document(r: Results) -> Document:
         cells.disturbed(r.others(), "during a case"),
         notes=_notes(r),
     )
-    problems = "\n".join(f"- **Not measured:** {problem}" for problem in r.problems())
     shown: list[tuple[str, list[Table | Chart | None]]] = [
         ("What must be reached", [targets.table(r)]),
         ("Writes", [_writes(r)]),
@@ -41,11 +41,7 @@ def document(r: Results) -> Document:
           for part, title in BATCH_JOBS.items()),
         ("Clustering", [_clustering(r)]),
     ]  # fmt: skip
-    for title, parts in shown:
-        words = "" if report.sections else problems
-        there = [part for part in parts if part is not None]
-        if there or words:
-            report.sections.append(Section(title, words, there))
+    add_sections(report, r, shown)
     return report
 
 
