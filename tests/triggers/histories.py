@@ -153,6 +153,12 @@ class History:
         assert list(rows) == sorted(rows)
 
 
+def crash(loop: TriggerLoop) -> None:
+    """End a loop as a driver that is killed does: without a snapshot."""
+    loop._lose_engine()
+    loop._end(RuntimeError("it ended without a snapshot"))
+
+
 def same(value: Any, expected: Any) -> bool:
     """Whether a value is the expected one, floats nearly."""
     if isinstance(expected, float | np.ndarray):

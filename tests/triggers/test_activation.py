@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.support.seeds import seed
+from tests.triggers.histories import crash
 from tests.triggers.programs import KMeans, Words
 from vertexsdk import (
     CallError,
@@ -117,8 +118,7 @@ def test_a_trigger_is_activated_for_rows_that_a_filter_chooses(
     loop.activate(Passes.visit)  # sum 3, and so the even ones are visited again
     before = loop.read("rows").to_pylist()
     assert [row["runs"] for row in before] == [4, 3, 4, 2, 4]
-    loop._lose_engine()
-    loop._end(RuntimeError("it ended without a snapshot"))
+    crash(loop)
     with TriggerLoop.resume(Passes, backend=url, partitions=3 - partitions) as resumed:
         assert resumed.read("rows").to_pylist() == before
 

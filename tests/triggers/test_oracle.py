@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.seeds import draws, seed
-from tests.triggers.histories import CASES, Case, History
+from tests.triggers.histories import CASES, Case, History, crash
 from tests.triggers.programs import Rank, Words, count_words, page_ranks
 from vertexsdk import TriggerLoop
 
@@ -30,8 +30,7 @@ def run_history(case: Case, url: str, chance: random.Random, **options: Any) -> 
             if chance.random() < 0.5:
                 history.loop.close()
             else:
-                history.loop._lose_engine()
-                history.loop._end(RuntimeError("it ended without a snapshot"))
+                crash(history.loop)
             options["partitions"] = chance.choice([1, 2, 7])
             history.loop = TriggerLoop.resume(case.cls, **options)
         elif done < 0.4:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.seeds import seed
-from tests.triggers.histories import CASES, History
+from tests.triggers.histories import CASES, History, crash
 from tests.triggers.programs import Words
 from vertexsdk import (
     Array,
@@ -62,8 +62,7 @@ def test_batches_are_repeated_as_they_were(tmp_path: Any) -> None:
     loop.upsert("rows", id=[1, 2, 1], value=[4, 5, 6])
     before = loop.read("rows").to_pylist()
     assert before[0] == {"id": 1, "value": 6, "runs": 4}
-    loop._lose_engine()
-    loop._end(RuntimeError("it ended without a snapshot"))
+    crash(loop)
     for partitions in (1, 2):
         with TriggerLoop.resume(Counted, backend=url, partitions=partitions) as resumed:
             assert resumed.read("rows").to_pylist() == before
@@ -181,8 +180,7 @@ def test_columns_of_every_type(tmp_path: Any) -> None:
     check(loop)
     with loop.fork() as fork:
         check(fork)
-    loop._lose_engine()
-    loop._end(RuntimeError("it ended without a snapshot"))
+    crash(loop)
     for partitions in (1, 3):
         with TriggerLoop.resume(Every, backend=url, partitions=partitions) as resumed:
             check(resumed)
@@ -226,8 +224,7 @@ def test_streams_of_files(tmp_path: Path) -> None:
     assert (rows["a"]["ints"], rows["a"]["title"]) == ([1, 2], "kept")
     assert rows["a"]["by_id"] == {7: "x"}
     assert rows["b"]["ratio"] == math.inf
-    loop._lose_engine()
-    loop._end(RuntimeError("it ended without a snapshot"))
+    crash(loop)
     parquet = tmp_path / "rows.parquet"
     pq.write_table(pa.table({"name": ["d"], "texts": [["x"]], "other": [1]}), parquet)
     (tmp_path / "gone.csv").write_text("name\nb\n")
@@ -331,8 +328,7 @@ def test_stores_that_are_servers(store: str, request: pytest.FixtureRequest) -> 
         for _ in range(6):
             history.step()
         history.check()
-        history.loop._lose_engine()
-        history.loop._end(RuntimeError("it ended without a snapshot"))
+        crash(history.loop)
         history.loop = TriggerLoop.resume(CASES[name].cls, backend=url, partitions=2)
         with history.loop:
             history.check()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from vertexsdk.errors import InputError
@@ -18,6 +19,7 @@ from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.keyed import (
     ABSENT,
     CONVERTERS,
+    KINDS,
     KeyedMethod,
     KeyedProgram,
     Parameter,
@@ -44,12 +46,6 @@ class TableRows(RowsState):
 
     element: TableElement
     version = 0  # another number after each change
-
-    def note(self, rows: dict[Any, Any], key: Any, row: Any) -> None:
-        """See `RowsState`."""
-        self.journal.note(rows, key, self, row)
-        self.changed.add(row)
-        self.version += 1
 
     def touch(self, row: Any) -> None:
         """See `RowsState`."""
@@ -93,9 +89,8 @@ class TableElement(StateElement):
     state = TableRows
 
     def __init__(self, key: str, columns: Sequence[Column]) -> None:
-        kinds = {"int": int, "str": str, "float": float, "bool": bool, "bytes": bytes}
-        fields = {field_name(c.name): kinds[c.stored_kind] for c in columns}
-        super().__init__(kinds[key], **fields, inserted_=bool, writers_=str)
+        fields = {field_name(c.name): KINDS[c.stored_kind] for c in columns}
+        super().__init__(KINDS[key], **fields, inserted_=bool, writers_=str)
         self.columns = tuple(columns)
         self.default = (*(c.default for c in columns), False, None)
 
@@ -328,7 +323,7 @@ class TriggerProgram(KeyedProgram):
     """Applications on tables, ready to run.
 
     Attributes:
-        applications: in the order in which they were given.
+        applications: in the order of their names.
         triggers: plain ones and accumulators, of all applications; they run in this order.
         max_rounds: how many rounds may follow from one change.
         schedule: "rounds"; "eager", triggers run a few at a time, without waiting for the end of a
@@ -347,10 +342,43 @@ class TriggerProgram(KeyedProgram):
         default_factory=dict
     )
 
+    @cached_property
+    def targets(self) -> Mapping[str, int]:
+        """The place of each table, by name."""
+        return {name: k for k, name in enumerate(self.tables)}
+
+    @cached_property
+    def everywhere(self) -> frozenset[int]:
+        """The places of the tables of which every partition has all rows."""
+        places = enumerate(self.tables.values())
+        return frozenset(k for k, spec in places if spec.where == "everywhere")
+
+    @cached_property
+    def accumulators(self) -> Mapping[int, int]:
+        """The place of each accumulator, by that of its table."""
+        return {
+            self.targets[trigger.table]: t
+            for t, trigger in enumerate(self.triggers)
+            if isinstance(trigger, Accumulator)
+        }
+
+    @cached_property
+    def asynchronous(self) -> frozenset[int]:
+        """The places of the tables of asynchronous accumulators."""
+        return frozenset(
+            self.targets[trigger.table]
+            for trigger in self.triggers
+            if isinstance(trigger, Accumulator) and not trigger.synchronous
+        )
+
     @property
     def eager(self) -> bool:
         """Whether triggers do not wait for the end of a round."""
         return self.schedule != "rounds"
+
+    def full_name(self, trigger: Trigger) -> str:
+        """Return the class and the name of a trigger, as "Rank.spread"."""
+        return f"{self.applications[trigger.application].cls.__name__}.{trigger.name}"
 
     def trigger_named(self, name: str, application: int | None = None) -> int:
         """Return the place of a trigger.
@@ -362,20 +390,17 @@ class TriggerProgram(KeyedProgram):
         Raises:
             InputError: there is no such trigger of a table, or there are several.
         """
-        cls, _, method = name.rpartition(".")
-        places = [
-            t for t, trigger in enumerate(self.triggers)
-            if isinstance(trigger, PlainTrigger) and trigger.name == method
-            and (not cls or self.applications[trigger.application].cls.__name__ == cls)
-            and (cls or application in (None, trigger.application))
-        ]  # fmt: skip
+        plain = {t: one for t, one in enumerate(self.triggers) if isinstance(one, PlainTrigger)}
+        if "." in name:
+            places = [t for t, one in plain.items() if self.full_name(one) == name]
+        else:
+            places = [
+                t for t, one in plain.items()
+                if one.name == name and application in (None, one.application)
+            ]  # fmt: skip
         if len(places) == 1:
             return places[0]
-        known = ", ".join(
-            f"{self.applications[t.application].cls.__name__}.{t.name}"
-            for t in self.triggers
-            if isinstance(t, PlainTrigger)
-        )
+        known = ", ".join(map(self.full_name, plain.values()))
         why = "there are several: give one as Class.method" if places else "there is none"
         raise InputError(f"trigger {name!r}: {why}; the triggers of tables are {known}")
 
@@ -417,10 +442,7 @@ def table_methods(
     an upsert has a bit for each column that is given.
     """
     element: TableElement = spec.element
-    own = TaskElement(
-        spec.name, "key", _never, 0, writes=True, alone=True, last=True, item=False, whole=False,
-        line=line,
-    )  # fmt: skip
+    own = _task_element(spec.name, "key", line)
     batch, key = Parameter(BATCH, "int", 0), Parameter(key_name, element.key)
     columns = [
         ColumnParameter(c.name, c.stored_kind, c.store(c.default), c) for c in element.columns
@@ -441,10 +463,7 @@ def activate_method(table: str, file: str, line: int) -> KeyedMethod:
         table: any table, of which a task element has to be.
         file, line: where the first class is defined.
     """
-    own = TaskElement(
-        table, "all", _never, 0, writes=True, alone=True, last=True, item=False, whole=False,
-        line=line,
-    )  # fmt: skip
+    own = _task_element(table, "all", line)
     parameters = (
         Parameter(BATCH, "int", 0),
         Parameter("trigger", "str"),
@@ -454,6 +473,13 @@ def activate_method(table: str, file: str, line: int) -> KeyedMethod:
 
 
 BATCH, GIVEN = "batch_", "given_"
+
+
+def _task_element(table: str, send: str, line: int) -> TaskElement:
+    return TaskElement(
+        table, send, _never, 0, writes=True, alone=True, last=True, item=False, whole=False,
+        line=line,
+    )  # fmt: skip
 
 
 def _never(*_: Any) -> Any:

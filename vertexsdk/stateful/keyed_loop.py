@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -20,7 +20,7 @@ from vertexsdk.loops.arguments import check_partitions
 from vertexsdk.loops.loop_store import open_loop_store
 from vertexsdk.loops.snapshot_policy import SnapshotPolicy
 from vertexsdk.loops.streams.intake import Stream
-from vertexsdk.program.keyed import KeyedProgram
+from vertexsdk.program.keyed import KeyedProgram, TableSpec
 from vertexsdk.state import Manifest, Store
 from vertexsdk.state.address import Address, address_or_default
 from vertexsdk.state.version_history import ClosedError
@@ -152,6 +152,21 @@ class KeyedLoop:
     def __repr__(self) -> str:
         state = "" if self._history.closed_by is None else ", closed"
         return f"<{type(self).__name__} {self.loop!r}, {self.partitions} partitions{state}>"
+
+    def _lookup(self, spec: TableSpec, keys: Any) -> dict[Any, dict[str, Any]]:
+        """Return the rows of some keys of a table as they are now; those without one are left out.
+
+        Args:
+            spec: of the table.
+            keys: a key, or several of them.
+        """
+        wanted = list(map(spec.convert_key, [keys] if is_one_value(keys) else keys))
+        with self._lock:
+            self._drain()
+            self._recover()
+            assert self._engine is not None
+            rows = self._engine.lookup(spec.name, wanted)
+        return {k: row for k, row in zip(wanted, rows, strict=True) if row is not None}
 
     def progress(self) -> dict[str, Any]:
         """Return the loop's version, how many calls have changed state, of them since the snapshot,
@@ -512,3 +527,30 @@ class KeyedLoop:
             engine.close()
             raise
         return engine
+
+
+def is_one_value(given: Any) -> bool:
+    """Return whether a key or a value is given, and not several of them.
+
+    >>> is_one_value("ab"), is_one_value(["a", "b"])
+    (True, False)
+    """
+    return isinstance(given, str | bytes) or not isinstance(given, Iterable)
+
+
+def first_of(errors: Sequence[CallError], all_of_them: str) -> CallError:
+    """Return the first of some errors, which tells how many more there are.
+
+    Args:
+        errors: in their order, at least one.
+        all_of_them: among how many, as "5 calls".
+
+    >>> print(first_of([CallError("a"), CallError("b")], "5 calls"))
+    a (and 1 more of 5 calls)
+    """
+    first = errors[0]
+    if len(errors) == 1:
+        return first
+    error = CallError(f"{first} (and {len(errors) - 1:,} more of {all_of_them})")
+    error.user_frames = first.user_frames
+    return error

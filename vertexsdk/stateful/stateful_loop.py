@@ -21,7 +21,7 @@ from vertexsdk.stateful._call_service import CallAnswers
 from vertexsdk.stateful._explain import KeyedExplanation
 from vertexsdk.stateful.call_columns import blocks_of
 from vertexsdk.stateful.elements import choose_element
-from vertexsdk.stateful.keyed_loop import KeyedLoop
+from vertexsdk.stateful.keyed_loop import KeyedLoop, first_of
 from vertexsdk.stateful.stateful import Stateful, bind, without_self
 
 if TYPE_CHECKING:
@@ -120,13 +120,8 @@ class MethodCalls:
             for number, error in failed.items():
                 answers[number] = error
         elif failed:
-            error = first = failed[min(failed)]
-            if len(failed) > 1:
-                error = CallError(
-                    f"{error} (and {len(failed) - 1:,} more of {len(answers):,} calls)"
-                )
-                error.user_frames = first.user_frames
-            raise error
+            errors_in_order = [failed[number] for number in sorted(failed)]
+            raise first_of(errors_in_order, f"{len(answers):,} calls")
         return answers
 
     def start(
@@ -313,14 +308,7 @@ class StatefulLoop(KeyedLoop):
         """
         tables = self.program.tables
         spec = tables[choose_element(self.program.name, tables, element)]
-        one = isinstance(keys, str | bytes) or not isinstance(keys, Iterable)
-        wanted = list(map(spec.convert_key, [keys] if one else keys))
-        with self._lock:
-            self._drain()
-            self._recover()
-            assert self._engine is not None
-            rows = self._engine.lookup(spec.name, wanted)
-        return {k: row for k, row in zip(wanted, rows, strict=True) if row is not None}
+        return self._lookup(spec, keys)
 
     def explain(self) -> KeyedExplanation:
         """Return how the methods run: their task elements by level, and the order of calls."""

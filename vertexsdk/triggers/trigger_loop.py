@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -28,7 +28,7 @@ from vertexsdk.state import Manifest, Store
 from vertexsdk.state.address import Address
 from vertexsdk.stateful.call_columns import blocks_of, table_of
 from vertexsdk.stateful.call_stream import CallBatch
-from vertexsdk.stateful.keyed_loop import KeyedLoop
+from vertexsdk.stateful.keyed_loop import KeyedLoop, first_of, is_one_value
 from vertexsdk.triggers._program import trigger_program
 from vertexsdk.triggers._tables import arrow_table, columns_of
 from vertexsdk.triggers.triggers import Triggers, name_of
@@ -207,7 +207,7 @@ class TriggerLoop(KeyedLoop):
                 raise InputError(f"{call}: {table} has no column {name!r}; it has {', '.join(own)}")
         if key.name not in columns:
             raise InputError(f"{call}: the key is missing: give {key.name}=")
-        if _is_one(columns[key.name]):
+        if is_one_value(columns[key.name]):
             columns = {name: [value] for name, value in columns.items()}
         parameters = tuple(p for p in own.values() if p.name in columns)
         self._write(method, spec, parameters, columns, call)
@@ -227,7 +227,7 @@ class TriggerLoop(KeyedLoop):
         spec = self._table(table)
         method = self.program.method_of(table, "delete")
         key = self.program.parameters_of(method)[1]
-        given = [keys] if _is_one(keys) else keys
+        given = [keys] if is_one_value(keys) else keys
         self._write(method, spec, (key,), {key.name: given}, f"delete({table!r})")
 
     def _write(
@@ -246,11 +246,7 @@ class TriggerLoop(KeyedLoop):
             count += rows
             failed += [errors[number] for number in sorted(errors)]
         if failed:
-            error = failed[0]
-            if len(failed) > 1:
-                error = CallError(f"{error} (and {len(failed) - 1:,} more of {count:,} rows)")
-                error.user_frames = failed[0].user_frames
-            raise error
+            raise first_of(failed, f"{count:,} rows")
 
     def _calls(self, method: int, columns: Mapping[str, Values], rows: int) -> Calls:
         """Return the calls that write rows, as one batch; called with the lock."""
@@ -326,10 +322,7 @@ class TriggerLoop(KeyedLoop):
             self._recover()
             assert self._engine is not None
             counts = self._engine.trigger_counts()
-        names = [
-            f"{self.program.applications[t.application].cls.__name__}.{t.name}"
-            for t in self.program.triggers
-        ]
+        names = map(self.program.full_name, self.program.triggers)
         return {
             name: {"events": events, "runs": runs}
             for name, (events, runs) in zip(names, counts, strict=True)
@@ -351,13 +344,7 @@ class TriggerLoop(KeyedLoop):
             RunError: a processor was lost.
         """
         spec = self._table(table)
-        wanted = list(map(spec.convert_key, [keys] if _is_one(keys) else keys))
-        with self._lock:
-            self._drain()
-            self._recover()
-            assert self._engine is not None
-            rows = self._engine.lookup(table, wanted)
-        return {k: row for k, row in zip(wanted, rows, strict=True) if row is not None}
+        return self._lookup(spec, keys)
 
     def read(self, table: str) -> pa.Table:
         """Return all rows of a table as they are now, in the order of their keys.
@@ -475,23 +462,17 @@ class TriggerLoop(KeyedLoop):
             shown = f"  table        {does.table}  {spec.key} → {columns}"
             lines.append(shown + ", on every processor" * (spec.where == "everywhere"))
         for trigger in self.program.triggers:
-            cls = self.program.applications[trigger.application].cls.__name__
+            name = self.program.full_name(trigger)
             if isinstance(trigger, PlainTrigger):
                 own = self.program.tables[trigger.table].element.columns
                 watched = ", ".join(own[k].name for k in sorted(trigger.columns))
                 when = ", when it passes a filter" if trigger.when else ""
-                lines.append(
-                    f"  on change    {cls}.{trigger.name}  {trigger.table}: {watched}{when}"
-                )
+                lines.append(f"  on change    {name}  {trigger.table}: {watched}{when}")
             else:
                 assert isinstance(trigger, Accumulator)
                 how = "at the end of a round" if trigger.synchronous else "as results arrive"
-                lines.append(f"  accumulator  {cls}.{trigger.name}  {trigger.algebra!r}, {how}")
+                lines.append(f"  accumulator  {name}  {trigger.algebra!r}, {how}")
         return "\n".join(lines)
-
-
-def _is_one(keys: Any) -> bool:
-    return isinstance(keys, str | bytes) or not isinstance(keys, Iterable)
 
 
 def _repeated(parameter: Parameter, rows: int) -> Values:

@@ -94,20 +94,6 @@ class TriggerPartition(KeyedPartition):
         self.events = Events(len(program.triggers), every=program.schedule == "every")
         self.runs = [0] * len(program.triggers)
         self._writer = Writer()
-        self._targets = {name: k for k, name in enumerate(program.tables)}
-        self._everywhere = {
-            self._targets[n] for n, spec in program.tables.items() if spec.where == "everywhere"
-        }
-        self._asynchronous = {
-            self._targets[trigger.table]
-            for trigger in program.triggers
-            if isinstance(trigger, Accumulator) and not trigger.synchronous
-        }
-        self._accumulators = {
-            self._targets[trigger.table]: t
-            for t, trigger in enumerate(program.triggers)
-            if isinstance(trigger, Accumulator)
-        }
         self._own_keys: dict[Any, bool] = {}  # whether this partition owns them
         self._running: tuple[Trigger, Any] | None = None  # and the key of its row
         self._views: dict[int, TableView] = {}
@@ -131,24 +117,26 @@ class TriggerPartition(KeyedPartition):
         for method, does in zip(program.methods.values(), program.does, strict=True):
             if does.kind != "upsert":
                 continue
-            spec, target = program.tables[does.table], self._targets[does.table]
+            spec, target = program.tables[does.table], self.program.targets[does.table]
             rows = states[target]
             assert isinstance(rows, TableRows)
             assert method.key is not None
-            everywhere = rows if target in self._everywhere else None
+            everywhere = rows if target in self.program.everywhere else None
             self._views[target] = TableView(
                 target, does.table, method.key, spec.element, self._writer, everywhere
             )
         for application in program.applications:
             own: Any = object.__new__(application.cls)
             own.__dict__.update(application.parameters)
-            own.__dict__.update({n: self._views[self._targets[n]] for n in application.tables})
+            own.__dict__.update(
+                {n: self._views[self.program.targets[n]] for n in application.tables}
+            )
             number = len(self._applications)
             own.__dict__["_activation"] = Activation(program, number, self._writer)
             self._applications.append(own)
         for trigger in program.triggers:
             if isinstance(trigger, Accumulator):
-                view = AccumulatorView(self._targets[trigger.table], trigger, self._writer)
+                view = AccumulatorView(self.program.targets[trigger.table], trigger, self._writer)
                 self._applications[trigger.application].__dict__[trigger.name] = view
         first = self.partition == 0
         return VisibleWrites(program, states, self._views, self.events, first=first)
@@ -248,7 +236,7 @@ class TriggerPartition(KeyedPartition):
         for (target, key), (wave, round) in repeats.items():
             operation = (target, key, What.REPEAT, None, None)
             version = wave, round + 1
-            self._out.append(Writes(self._accumulators[target], key, version, [operation]))
+            self._out.append(Writes(self.program.accumulators[target], key, version, [operation]))
 
     def _operations(
         self, calls: Calls, owners: NDArray[np.int32] | None, low: int, high: int
@@ -258,7 +246,8 @@ class TriggerPartition(KeyedPartition):
         own = np.ones(len(calls), np.bool_)
         if owners is not None:
             all_take = [
-                not d.table or self._targets[d.table] in self._everywhere for d in program.does
+                not d.table or self.program.targets[d.table] in self.program.everywhere
+                for d in program.does
             ]
             own = (owners == self.partition) | np.array(all_take)[calls.methods]
         numbered: list[tuple[int, Operation]] = []
@@ -287,7 +276,7 @@ class TriggerPartition(KeyedPartition):
                 (program.trigger_named(name), "", What.ACTIVATE, where, None)
                 for name, where in zip(names, filters, strict=True)
             ]
-        target, keys = self._targets[does.table], python_values(columns[0])
+        target, keys = self.program.targets[does.table], python_values(columns[0])
         if does.kind == "delete":
             return [(target, key, What.DELETE, None, None) for key in keys]
         element: TableElement = program.tables[does.table].element
@@ -332,7 +321,7 @@ class TriggerPartition(KeyedPartition):
             divided: dict[int, list[Operation]] = {}
             for operation in one.operations:
                 owner = next(owners[operation[1].__class__])
-                to_all = operation[2] == What.ACTIVATE or operation[0] in self._everywhere
+                to_all = operation[2] == What.ACTIVATE or operation[0] in self.program.everywhere
                 for q in range(self.partitions) if to_all else (owner,):
                     divided.setdefault(q, []).append(operation)
             for q, operations in divided.items():
@@ -381,8 +370,8 @@ class TriggerPartition(KeyedPartition):
         """Return the keys of the rows for which a trigger was activated, with versions."""
         trigger = self.program.triggers[t]
         assert isinstance(trigger, PlainTrigger)
-        target = self._targets[trigger.table]
-        if target in self._everywhere and self.partition:
+        target = self.program.targets[trigger.table]
+        if target in self.program.everywhere and self.partition:
             return {}
         view, application = self._views[target], self._applications[trigger.application]
         chosen: dict[Any, Version] = {}
@@ -412,14 +401,16 @@ class TriggerPartition(KeyedPartition):
         if not self._writer.operations:
             return
         operations = self._writer.take()
-        if isinstance(trigger, Accumulator) and any(o[0] in self._accumulators for o in operations):
+        if isinstance(trigger, Accumulator) and any(
+            o[0] in self.program.accumulators for o in operations
+        ):
             version = version[0], version[1] + 1  # as what a trigger of a table writes
         if version[1] > self.program.max_rounds:
             raise InputError(
                 f"it has run in {self.program.max_rounds:,} rounds that follow from one change: "
                 "give it a condition that ends (when=), or more max_rounds="
             )
-        if self._now or self._asynchronous:
+        if self._now or self.program.asynchronous:
             now = [o for o in operations if self._is_now(o)]
             if now:
                 assert self._visible is not None
@@ -436,18 +427,18 @@ class TriggerPartition(KeyedPartition):
     def _is_now(self, operation: Operation) -> bool:
         """Return whether a write does not wait for the end of the round."""
         target = operation[0]
-        if operation[2] == What.ACTIVATE or not (self._now or target in self._asynchronous):
+        if operation[2] == What.ACTIVATE or not (self._now or target in self.program.asynchronous):
             return False
         if self.partitions == 1:
             return True
-        return target not in self._everywhere and self._owns(operation[1])
+        return target not in self.program.everywhere and self._owns(operation[1])
 
     def _run_plain(
         self, t: int, trigger: PlainTrigger, key: Any, version: Version, *, forced: bool
     ) -> Version:
         """Run a trigger of a table, if the row is not as it last saw it, or it is activated."""
-        target = self._targets[trigger.table]
-        seen = self._states[self._targets[trigger.seen]]
+        target = self.program.targets[trigger.table]
+        seen = self._states[self.program.targets[trigger.seen]]
         view = self._views[target]
         row = self._states[target].rows.get(key, view.default)
         before = seen.rows.get(key, row)
@@ -473,7 +464,7 @@ class TriggerPartition(KeyedPartition):
 
     def _accumulate(self, t: int, trigger: Accumulator, key: str, version: Version) -> Version:
         """Run an accumulator on the cells of a row."""
-        target = self._targets[trigger.table]
+        target = self.program.targets[trigger.table]
         state = self._states[target]
         assert isinstance(state, CellRows)
         assert self._visible is not None

@@ -148,7 +148,7 @@ class TableView:
 
     def __iter__(self) -> Iterator[Row]:
         rows = self._readable().rows
-        return iter([self.row_class(self, key, rows[key]) for key in self.keys()])
+        return iter([self.row_class(self, key, rows[key]) for key in self._of_all(None)])
 
     def keys(self) -> list[Any]:
         """Return the keys of all rows, in their order."""

@@ -59,21 +59,14 @@ class VisibleWrites:
     ) -> None:  # fmt: skip
         self._program, self._states, self._views, self._events = program, states, views, events
         self._eager = program.eager
-        names = list(program.tables)
-        self._targets = targets = {name: k for k, name in enumerate(names)}
-        self._watching: list[list[tuple[int, frozenset[int], RowsState]]] = [[] for _ in names]
-        self._accumulators: dict[int, int] = {}
-        self._urgent: set[int] = set()
+        targets = program.targets
+        self._watching: list[list[tuple[int, frozenset[int], RowsState]]] = [[] for _ in targets]
         for t, trigger in enumerate(program.triggers):
             if isinstance(trigger, PlainTrigger):
-                where = program.tables[trigger.table].where
-                if first or where != "everywhere":
+                target = targets[trigger.table]
+                if first or target not in program.everywhere:
                     seen = states[targets[trigger.seen]]
-                    self._watching[targets[trigger.table]].append((t, trigger.columns, seen))
-            elif isinstance(trigger, Accumulator):
-                self._accumulators[targets[trigger.table]] = t
-                if not trigger.synchronous:
-                    self._urgent.add(targets[trigger.table])
+                    self._watching[target].append((t, trigger.columns, seen))
         self._combiners = {(targets[name], k): c for (name, k), c in program.combiners.items()}
         self.clear()
 
@@ -97,7 +90,7 @@ class VisibleWrites:
         Args:
             urgent: their events do not wait for the end of the round.
         """
-        accumulators, version = self._accumulators, writes.version
+        accumulators, version = self._program.accumulators, writes.version
         for operation in writes.operations:
             target = operation[0]
             if operation[2] == What.ACTIVATE:
@@ -122,8 +115,8 @@ class VisibleWrites:
         else:  # to be repeated, unless there is nothing any more
             changed = key in state.rows
         if changed:
-            urgent = (urgent and self._eager) or target in self._urgent
-            self._events.fire(self._accumulators[target], key, version, urgent=urgent)
+            urgent = (urgent and self._eager) or target in self._program.asynchronous
+            self._events.fire(self._program.accumulators[target], key, version, urgent=urgent)
 
     def _apply_to_row(self, operation: Operation, writes: Writes, *, urgent: bool) -> None:
         target, key, what, place, value = operation
@@ -259,7 +252,7 @@ class VisibleWrites:
         for place, (table, key) in writers.items():
             column = place[0] if isinstance(place, tuple) else place
             if what == What.DELETE or column in changed:
-                at = self._targets[table], key
+                at = self._program.targets[table], key
                 self.repeats[at] = later(version, self.repeats.get(at, FIRST))
 
     def combine(self, writes: Sequence[Writes], applications: Sequence[Any]) -> Sequence[Writes]:

@@ -152,8 +152,7 @@ def trigger_failure(
         return Failure(number, 0, f"{program.name}: {_text(error)}")
     trigger, key = running
     key = key_of_text(key) if isinstance(trigger, Accumulator) else key
-    cls = program.applications[trigger.application].cls.__name__
-    name = f"{cls}.{trigger.name}, row {excerpt(key)}"
+    name = f"{program.full_name(trigger)}, row {excerpt(key)}"
     return _failure(name, trigger.file, trigger.line, number, 0, error)
 
 
