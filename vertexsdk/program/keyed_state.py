@@ -68,6 +68,22 @@ class Journal:
             values = list(map(rows.get, keys, repeat(ABSENT)))
             self._changes.append((rows, keys, values, state, keys))
 
+    def note_cells(
+        self, cells: dict[Any, Any], columns: Sequence[Any], values: Sequence[Any],
+        state: RowsState, row: Any,
+    ) -> None:  # fmt: skip
+        """Remember the values of cells of a row before they are changed together.
+
+        Args:
+            cells: the dict that has them.
+            columns: their keys in that dict.
+            values: of each, `ABSENT` where there is none.
+            state: the state element that is told when the change is taken back.
+            row: the key of the row there.
+        """
+        if self.running:
+            self._changes.append((cells, columns, values, state, (row,)))
+
     def mark(self) -> int:
         """Return the place to which `undo` goes back."""
         return len(self._changes)
@@ -240,7 +256,7 @@ class RowsState:
             keys: of the type that the element declares, as a method of `batches` gets them.
             rows: one for each key.
         """
-        self._note_all(keys)
+        self.note_all(keys)
         self.rows.update(zip(keys, rows, strict=True))
 
     def remove_all(self, keys: Sequence[Any]) -> None:
@@ -249,11 +265,12 @@ class RowsState:
         Args:
             keys: as for `put_all`.
         """
-        self._note_all(keys)
+        self.note_all(keys)
         for key in keys:
             self.rows.pop(key, None)
 
-    def _note_all(self, keys: Sequence[Any]) -> None:
+    def note_all(self, keys: Sequence[Any]) -> None:
+        """Remember the rows of several keys before they are changed."""
         self.journal.note_all(self.rows, keys, self)
         self.changed.update(keys)
         self.touch_all(keys)

@@ -51,6 +51,10 @@ class TableRows(RowsState):
         """See `RowsState`."""
         self.version += 1
 
+    def touch_all(self, rows: Sequence[Any]) -> None:
+        """See `RowsState`."""
+        self.version += 1
+
     def to_fields(self, row: Any) -> Any:
         """See `RowsState`."""
         columns = self.element.columns
@@ -134,6 +138,52 @@ class CellRows(RowsState):
         cells[column] = value
         self._changed_cell(key, running, before, value)
         return True
+
+    def put_cells(self, written: Mapping[Any, Mapping[Any, Any]]) -> tuple[list[Any], int]:
+        """Set and remove cells of many rows.
+
+        Args:
+            written: by key and column, the values; `ABSENT` removes a cell.
+
+        Returns:
+            The keys of the rows that have changed, and how many cells have.
+        """
+        rows, changed, count = self.rows, list[Any](), 0
+        for key, values in written.items():
+            cells = rows.get(key)
+            if cells is None:
+                cells = {c: v for c, v in values.items() if v is not ABSENT}
+                if not cells:
+                    continue
+                self.note(rows, key, key)
+                rows[key] = cells
+                count += len(cells)
+            else:
+                columns, old = [], []
+                for column, value in values.items():
+                    before = cells.get(column, ABSENT)
+                    if before is not value and before != value:
+                        columns.append(column)
+                        old.append(before)
+                if not columns:
+                    continue
+                self.journal.note_cells(cells, columns, old, self, key)
+                self.changed.add(key)
+                count += len(columns)
+                running = self._running.get(key)
+                for column, before in zip(columns, old, strict=True):
+                    value = values[column]
+                    if value is ABSENT:
+                        del cells[column]
+                    else:
+                        cells[column] = value
+                    if running is not None:
+                        running.changes.append((before, value))
+                if not cells:
+                    self.note(rows, key, key)
+                    del rows[key]
+            changed.append(key)
+        return changed, count
 
     def discard_cell(self, key: Any, column: Any) -> bool:
         """Remove a cell; return whether it was there."""
@@ -219,7 +269,7 @@ def key_text(key: Any) -> str:
     """
     if isinstance(key, str):
         text = str(key)  # NumPy's is of another class
-        return '"' + text if text[:1] in _LIKE_NUMBERS else text
+        return '"' + text if text[:1] in LIKE_NUMBERS else text
     return str(CONVERTERS["int"](key))
 
 
@@ -231,10 +281,25 @@ def key_of_text(text: str) -> Any:
     """
     if text[:1] == '"':
         return text[1:]
-    return int(text) if text[:1] in _LIKE_NUMBERS and text else text
+    return int(text) if text[:1] in LIKE_NUMBERS and text else text
 
 
-_LIKE_NUMBERS = ("", *'0123456789-"')
+LIKE_NUMBERS = frozenset(("", *'0123456789-"'))
+
+
+def direct_method(kind: str, table: str, column: str = "") -> str:
+    """Return the name of the method of an application that makes one write.
+
+    Args:
+        kind: "add", "subtract" or "set", of a column of a table; "put" or "discard", of a cell of
+            an accumulator.
+        table: the name of the table or the accumulator.
+        column: the name of the column of a table.
+
+    >>> direct_method("add", "words", "count")
+    'add words.count'
+    """
+    return f"{kind} {table}.{column}"
 
 
 @dataclass(frozen=True)
@@ -264,12 +329,14 @@ class PlainTrigger(Trigger):
         columns: the places of those that it watches.
         when: the filter; None where every change runs it.
         seen: the name of the table of what it last saw.
+        reads: the places of the columns of the old row that it may read.
     """
 
     table: str
     columns: frozenset[int]
     when: Callable[..., Any] | None
     seen: str
+    reads: frozenset[int]
 
 
 @dataclass(frozen=True)

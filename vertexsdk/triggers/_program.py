@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import FunctionType
 from typing import Any, get_args
 
 from vertexsdk.errors import InputError, ProgramError, excerpt
@@ -22,6 +24,7 @@ from vertexsdk.program.trigger_program import (
     activate_method,
     table_methods,
 )
+from vertexsdk.triggers._direct_writes import with_direct_writes
 from vertexsdk.triggers.table import MOST_COLUMNS, Table
 from vertexsdk.triggers.triggers import (
     Accumulate,
@@ -176,12 +179,20 @@ def _triggers(
 ) -> Iterable[PlainTrigger | Accumulator]:
     members = dict(members_of(cls))
     tables = {id(m): name for name, m in members.items() if isinstance(m, Table)}
+    known = [specs[name] for name in tables.values() if specs[name].where == "key"]
+    columns = {spec.name: {c.name for c in spec.element.columns} for spec in known}
+    numbers = {
+        spec.name: {c.name for c in spec.element.columns if type(c) is Column and c.kind == "int"}
+        for spec in known
+    }
+    accumulators = [name for name, member in members.items() if isinstance(member, Accumulate)]
     for name, member in members.items():
         if not isinstance(member, OnChange | Accumulate):
             continue
+        function = with_direct_writes(member.function, columns, numbers, accumulators)
         code = member.function.__code__
         at = f"{code.co_filename}:{code.co_firstlineno}: {cls.__name__}.{name}"
-        common = (application, name, member.function, code.co_filename, code.co_firstlineno)
+        common = (application, name, function, code.co_filename, code.co_firstlineno)
         own = f"{cls.__name__}_{name}"
         if isinstance(member, Accumulate):
             try:
@@ -195,7 +206,42 @@ def _triggers(
             raise ProgramError(f"{at}: the table that it watches is not one of {cls.__name__}")
         places = {c.name: k for k, c in enumerate(specs[table].element.columns)}
         watched = frozenset(places[c] for c in member.columns or places)
-        yield PlainTrigger(*common, table, watched, _when(at, member.when, members), f"{own}_seen")
+        when = _when(at, member.when, members)
+        read = _columns_read(member.function, places)
+        if when is not None:
+            read |= _columns_read(when, places)
+        yield PlainTrigger(*common, table, watched, when, f"{own}_seen", watched | read)
+
+
+_ANY_VARIABLE = {"locals", "vars", "eval", "exec", "dir", "_getframe", "currentframe"}
+
+
+def _columns_read(function: Any, places: Mapping[str, int]) -> frozenset[int]:
+    """Return the places of the columns of the old row that an action, or a filter, may read.
+
+    Args:
+        function: is called with itself, the row and the old row.
+        places: by the names of the columns.
+    """
+    everything = frozenset(places.values())
+    if not isinstance(function, FunctionType):
+        return everything
+    code = function.__code__
+    if code.co_argcount < 3 or not _ANY_VARIABLE.isdisjoint(code.co_names):
+        return everything
+    old, read = code.co_varnames[2], set[int]()
+    instructions = list(dis.get_instructions(code))
+    for one, following in zip(instructions, [*instructions[1:], None], strict=True):
+        loaded = one.argval if isinstance(one.argval, tuple) else (one.argval,)
+        if old not in loaded:
+            continue
+        attribute = following is not None and following.opname in ("LOAD_ATTR", "LOAD_METHOD")
+        if not one.opname.startswith("LOAD_FAST") or old in loaded[:-1] or not attribute:
+            return everything  # the row itself is used
+        assert following is not None
+        if following.argval in places:
+            read.add(places[following.argval])
+    return frozenset(read)
 
 
 def _combiners(

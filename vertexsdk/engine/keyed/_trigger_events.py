@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from vertexsdk.program.trigger_program import Version
@@ -62,6 +62,21 @@ class Events:
             waiting = self.waiting[t] = {}
         before = waiting.get(key)
         waiting[key] = version if before is None or before == version else later(version, before)
+
+    def fire_rows(self, t: int, keys: Iterable[Any], version: Version, count: int) -> None:
+        """Have a trigger run for some rows at the end of the round.
+
+        Args:
+            t, version: as for `fire`.
+            keys: of the rows.
+            count: how many events these are.
+        """
+        self.counts[t] += count
+        waiting = self.waiting.setdefault(t, {})
+        for key in keys:
+            before = waiting.get(key)
+            same = before is None or before == version
+            waiting[key] = version if same else later(version, before)  # type: ignore[arg-type]
 
     def activate(self, t: int, where: str, version: Version) -> None:
         """Have a trigger run for all rows, at the end of the round.

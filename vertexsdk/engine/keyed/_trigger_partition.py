@@ -38,7 +38,14 @@ from vertexsdk.engine.keyed._trigger_rows import (
     What,
     Writer,
 )
-from vertexsdk.engine.keyed._trigger_writes import OUTSIDE, VisibleWrites, Writes
+from vertexsdk.engine.keyed._trigger_writes import (
+    OUTSIDE,
+    OrderNeeded,
+    Place,
+    RoundWrites,
+    VisibleWrites,
+    Writes,
+)
 from vertexsdk.engine.keyed.answers import Failure, is_interrupt, trigger_failure
 from vertexsdk.engine.keyed.calls import (
     Calls,
@@ -50,6 +57,7 @@ from vertexsdk.engine.keyed.calls import (
 )
 from vertexsdk.errors import InputError
 from vertexsdk.program.keyed import ABSENT
+from vertexsdk.program.table_columns import Column
 from vertexsdk.program.trigger_program import (
     Accumulator,
     CellRows,
@@ -73,6 +81,7 @@ class _Report(NamedTuple):
     busy: int  # writes, and events that wait
     repeats: int  # accumulations that are to be repeated when all is done
     failed: bool
+    ordered: Place | None  # writes to it have to be in order, and the batch has to run again
 
 
 class TriggerPartition(KeyedPartition):
@@ -99,12 +108,16 @@ class TriggerPartition(KeyedPartition):
         self._views: dict[int, TableView] = {}
         self._applications: list[Any] = []
         self._visible: VisibleWrites | None = None
+        self._merged = RoundWrites((), ())
+        self._ordered: set[Place] = set()
         self._clear()
 
     def _clear(self) -> None:
         """Forget what belongs to one batch."""
         self.events.clear()
         self._writer.take()
+        self._writer.refuses = ""
+        self._merged.clear()
         if self._visible is not None:
             self._visible.clear()
         self._out: list[Writes] = []
@@ -128,18 +141,43 @@ class TriggerPartition(KeyedPartition):
         for application in program.applications:
             own: Any = object.__new__(application.cls)
             own.__dict__.update(application.parameters)
-            own.__dict__.update(
-                {n: self._views[self.program.targets[n]] for n in application.tables}
-            )
+            for name in application.tables:
+                own.__dict__[name] = view = self._views[self.program.targets[name]]
+                own.__dict__.update(view.direct_methods())
             number = len(self._applications)
             own.__dict__["_activation"] = Activation(program, number, self._writer)
             self._applications.append(own)
+        self._accumulators: dict[int, AccumulatorView] = {}
         for trigger in program.triggers:
             if isinstance(trigger, Accumulator):
-                view = AccumulatorView(self.program.targets[trigger.table], trigger, self._writer)
-                self._applications[trigger.application].__dict__[trigger.name] = view
+                target = self.program.targets[trigger.table]
+                view = self._accumulators[target] = AccumulatorView(target, trigger, self._writer)
+                own = self._applications[trigger.application].__dict__
+                own[trigger.name] = view
+                own |= view.direct_methods()
+        self._merge_writes()
         first = self.partition == 0
         return VisibleWrites(program, states, self._views, self.events, first=first)
+
+    def _merge_writes(self) -> None:
+        """Have writes merged whose order is of no account: additions of ints, and cells."""
+        program, sums, cells = self.program, list[Place](), list[int]()
+        if not program.eager:
+            plain = [t for t in program.triggers if isinstance(t, PlainTrigger)]
+            watched = {program.targets[t.table] for t in plain} | program.everywhere
+            combined = {(program.targets[name], k) for name, k in program.combiners}
+            for target in self._views.keys() - watched:
+                columns = enumerate(self._views[target].columns)
+                ints = [(target, k) for k, c in columns if c.__class__ is Column and c.kind == "int"]
+                sums += [place for place in ints if place not in self._ordered | combined]
+            for target in self._accumulators.keys() - program.asynchronous:
+                cells += [target] * ((target, 0) not in self._ordered)
+        self._merged = RoundWrites(sums, cells)
+        for target, table in self._views.items():
+            places = range(len(table.columns))
+            table.sums[:] = [self._merged.sums.get((target, place)) for place in places]
+        for target, accumulator in self._accumulators.items():
+            accumulator.cells = self._merged.cells.get(target)
 
     # Batches
 
@@ -168,15 +206,32 @@ class TriggerPartition(KeyedPartition):
         Returns:
             Whether one has raised, and its failure if it was here.
         """
+        given = self._operations(calls, owners, low, high)
+        while True:
+            counts, runs = list(self.events.counts), list(self.runs)
+            failed, own, ordered = yield from self._try_once(given, low)
+            if ordered is None:
+                return failed, own
+            self.events.counts[:], self.runs[:] = counts, runs
+            self._ordered.add(ordered)
+            self._merge_writes()
+
+    def _try_once(self, given: Sequence[Operation], low: int) -> Steps:
+        """Run some writes of calls together; take them back if a trigger raises.
+
+        Returns:
+            Whether one has raised, its failure if it was here, and the place to which writes have
+            to be in order, so that all is to run again.
+        """
         visible = self._visible
         assert visible is not None
         own: Failure | None = None
-        given = self._operations(calls, owners, low, high)
+        ordered: Place | None = None
         self._clear()
         wave, at = 1, 0
         while True:
             writes: Sequence[Writes] = ()
-            if own is None:
+            if own is None and ordered is None:
                 part = given[at : at + _FEW] if self.program.eager else given[at:]
                 at += len(part)
                 try:
@@ -187,28 +242,44 @@ class TriggerPartition(KeyedPartition):
                 except BaseException as error:
                     own = self._failure(low, error)
             wave += 1
+            merged = self._merged.take()
             left = len(self.events.urgent) + (len(given) - at if own is None else 0)
-            reports = [_Report(len(writes) + left, len(visible.repeats), own is not None)]
+            busy = len(writes) + left + bool(merged)
+            reports = [_Report(busy, len(visible.repeats), own is not None, ordered)]
+            others: list[RoundWrites] = []
             if self.partitions > 1:
                 parts = self._divided(writes)
+                merged_parts = merged.divided(self.program, self.partitions) if merged else None
                 for q, part_of_q in enumerate(parts):
-                    if part_of_q and q != self.partition:
-                        yield q, pickle.dumps(part_of_q)
+                    of_q = merged_parts[q] if merged_parts and merged_parts[q] else None
+                    if (part_of_q or of_q is not None) and q != self.partition:
+                        yield q, pickle.dumps((part_of_q, of_q))
                 received, reports = yield PEERS, reports[0]
-                own_part = parts[self.partition]
+                writes = parts[self.partition]
+                merged = merged_parts[self.partition] if merged_parts else merged
                 for _, block in received:
-                    own_part += map(_with_own_nan, pickle.loads(block))
-                writes = own_part
+                    more, other = pickle.loads(block)
+                    writes += map(_with_own_nan, more)
+                    others += [other] if other is not None else []
             writes = sorted(writes, key=self._order)
-            if any(report.failed for report in reports):
+            if any(report.failed or report.ordered is not None for report in reports):
                 break
             try:
                 with _rare_collections:
+                    for other in others:
+                        merged.add(_merged_with_own_nan(other))
+                    merged.require_no_order(writes)
+                    self._writer.refuses = "a combiner"
                     combined = visible.combine(writes, self._applications)
-                    self._refuse_writes("a combiner")
+                    self._writer.refuses = ""
                     for one in combined:
                         self._running = self.program.triggers[one.trigger], one.key
                         visible.apply(one, urgent=self.program.eager)
+                    if merged:
+                        visible.apply_round(merged)
+            except OrderNeeded as error:
+                ordered = error.place
+                continue
             except BaseException as error:  # a sum that does not fit into 64 bits, a combiner
                 own = self._failure(low, error)
                 continue
@@ -216,12 +287,16 @@ class TriggerPartition(KeyedPartition):
                 if not any(report.repeats for report in reports):
                     break
                 self._repeat(visible)
+        places = {report.ordered for report in reports} - {None}
+        ordered = min(places, default=None)
         failed = any(report.failed for report in reports)
-        if failed:
+        if failed or ordered is not None:
             self._journal.undo(0)
+        else:
+            visible.end_batch()
         self._journal.clear()
         self._clear()
-        return failed, own
+        return failed, own, None if failed else ordered
 
     def _order(self, writes: Writes) -> tuple[Any, ...]:
         """Return what the writes of a round are sorted by."""
@@ -380,9 +455,10 @@ class TriggerPartition(KeyedPartition):
             for key, row in self._states[target].rows.items():
                 self._running = trigger, key
                 shown = view.old_row_class(view, key, row)
+                self._writer.refuses = "where="
                 if row_filter is None or row_filter(application, shown):
                     chosen[key] = later(version, chosen.get(key, FIRST))
-            self._refuse_writes("where=")
+                self._writer.refuses = ""
         return chosen
 
     def _run(self, t: int, key: Any, version: Version, *, forced: bool = False) -> None:
@@ -393,16 +469,18 @@ class TriggerPartition(KeyedPartition):
         """
         trigger = self.program.triggers[t]
         self._running = trigger, key
+        writer = self._writer
         if isinstance(trigger, PlainTrigger):
             version = self._run_plain(t, trigger, key, version, forced=forced)
         else:
             assert isinstance(trigger, Accumulator)
             version = self._accumulate(t, trigger, key, version)
-        if not self._writer.operations:
+        if not writer.operations and not writer.puts:
+            writer.adds = False
             return
-        operations = self._writer.take()
-        if isinstance(trigger, Accumulator) and any(
-            o[0] in self.program.accumulators for o in operations
+        puts, operations = writer.puts, writer.take()
+        if isinstance(trigger, Accumulator) and (
+            puts or any(o[0] in self.program.accumulators for o in operations)
         ):
             version = version[0], version[1] + 1  # as what a trigger of a table writes
         if version[1] > self.program.max_rounds:
@@ -410,7 +488,9 @@ class TriggerPartition(KeyedPartition):
                 f"it has run in {self.program.max_rounds:,} rounds that follow from one change: "
                 "give it a condition that ends (when=), or more max_rounds="
             )
-        if self._now or self.program.asynchronous:
+        if puts and version != self._merged.version:
+            self._merged.version = later(version, self._merged.version)
+        if operations and (self._now or self.program.asynchronous):
             now = [o for o in operations if self._is_now(o)]
             if now:
                 assert self._visible is not None
@@ -418,11 +498,6 @@ class TriggerPartition(KeyedPartition):
                 operations = [o for o in operations if not self._is_now(o)]
         if operations:
             self._out.append(Writes(t, key, version, operations))
-
-    def _refuse_writes(self, what: str) -> None:
-        """Refuse what a filter has written."""
-        if self._writer.operations:
-            raise InputError(f"{what} writes to a table or an accumulator: only the trigger may")
 
     def _is_now(self, operation: Operation) -> bool:
         """Return whether a write does not wait for the end of the round."""
@@ -438,28 +513,32 @@ class TriggerPartition(KeyedPartition):
     ) -> Version:
         """Run a trigger of a table, if the row is not as it last saw it, or it is activated."""
         target = self.program.targets[trigger.table]
-        seen = self._states[self.program.targets[trigger.seen]]
-        view = self._views[target]
+        visible, view = self._visible, self._views[target]
+        assert visible is not None
         row = self._states[target].rows.get(key, view.default)
-        before = seen.rows.get(key, row)
+        seen = visible.seen[t]
+        before = seen.get(key)
+        if before is None:
+            before = row
         if not forced and not view.differ(before, row, trigger.columns):
             return version
-        assert self._visible is not None
-        version = later(version, self._visible.row_version(target, key))
+        if self.program.eager:
+            version = later(version, visible.row_version(target, key))
         new, old = view.row_class(view, key, row), view.old_row_class(view, key, before)
-        application = self._applications[trigger.application]
+        application, writer = self._applications[trigger.application], self._writer
         if not forced and trigger.when is not None:
+            writer.refuses = "when="
             passes = trigger.when(application, new, old)
-            self._refuse_writes("when=")
+            writer.refuses = ""
             if not passes:
                 return version
-        if key in seen.rows:
-            seen.note(seen.rows, key, key)
-            del seen.rows[key]
+        seen.drop(key)
         self.runs[t] += 1
+        writer.adds = True
         trigger.function(application, new, old)
-        new._check_lists()
-        old._check_lists()
+        if view.has_lists:
+            new._check_lists()
+            old._check_lists()
         return version[0], version[1] + 1
 
     def _accumulate(self, t: int, trigger: Accumulator, key: str, version: Version) -> Version:
@@ -519,6 +598,15 @@ def _hidden(versions: dict[Any, list[tuple[Version, Any]]], version: Version) ->
 def _with_own_nan(writes: Writes) -> Writes:
     """Return writes of another partition, in which NaN is the one object that equals itself."""
     return writes._replace(operations=[(*o[:4], _own_nan(o[4])) for o in writes.operations])
+
+
+def _merged_with_own_nan(writes: RoundWrites) -> RoundWrites:
+    for cells in writes.cells.values():
+        for row in cells.values():
+            for column, value in row.items():
+                if value.__class__ is float and value != value:
+                    row[column] = math.nan
+    return writes
 
 
 def _own_nan(value: Any) -> Any:

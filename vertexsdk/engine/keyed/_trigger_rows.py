@@ -6,18 +6,20 @@ visible together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
 from typing import Any, NoReturn, TypeAlias
 
 from vertexsdk.errors import InputError, excerpt
-from vertexsdk.program.keyed import CONVERTERS
+from vertexsdk.program.keyed import ABSENT, CONVERTERS, KINDS
 from vertexsdk.program.table_columns import Column, FamilyColumn, ListColumn, mismatch
 from vertexsdk.program.trigger_program import (
+    LIKE_NUMBERS,
     Accumulator,
     TableElement,
     TableRows,
     TriggerProgram,
+    direct_method,
     key_text,
 )
 
@@ -49,15 +51,20 @@ class Writer:
     Attributes:
         operations: in the order of the action, but that additions to one column are one, and that
             of what is done to a cell of an accumulator the last is in the place of the first.
+        refuses: what runs and may not write, as "when="; "" while an action runs.
+        adds: an action of a table runs, whose additions may be merged with those of others.
+        puts: it has written cells that are merged with those of others.
     """
 
     def __init__(self) -> None:
         self.operations: list[Operation] = []
+        self.refuses, self.adds, self.puts = "", False, False
         self._sums: dict[tuple[int, Any, int], int] = {}
         self._cells: dict[tuple[int, Any, Any], int] = {}
 
     def take(self) -> list[Operation]:
         """Return the writes of an action that has ended."""
+        self.adds = self.puts = False
         operations, self.operations = self.operations, []
         self._sums.clear()
         self._cells.clear()
@@ -65,12 +72,16 @@ class Writer:
 
     def write(self, target: int, key: Any, what: int, place: Any = None, value: Any = None) -> None:
         """Take one write."""
+        if self.refuses:
+            self._refuse()
         if self._sums:
             self._sums.clear()
         self.operations.append((target, key, what, place, value))
 
     def write_cell(self, target: int, key: str, what: int, column: Any, value: Any = None) -> None:
         """Take what is done to a cell of an accumulator."""
+        if self.refuses:
+            self._refuse()
         at = self._cells.setdefault((target, key, column), len(self.operations))
         if at < len(self.operations):
             self.operations[at] = (target, key, what, column, value)
@@ -79,6 +90,8 @@ class Writer:
 
     def add(self, target: int, key: Any, place: int, amount: Any) -> None:
         """Take an addition."""
+        if self.refuses:
+            self._refuse()
         cell = target, key, place
         at = self._sums.get(cell)
         if at is None:
@@ -86,6 +99,11 @@ class Writer:
             self.operations.append((target, key, What.ADD, place, amount))
         else:
             self.operations[at] = (*cell[:2], What.ADD, place, self.operations[at][4] + amount)
+
+    def _refuse(self) -> NoReturn:
+        raise InputError(
+            f"{self.refuses} writes to a table or an accumulator: only the trigger may"
+        )
 
 
 class TableView:
@@ -98,6 +116,10 @@ class TableView:
         element: its columns.
         writer: takes what is written.
         rows: to be read, where every partition has all of them.
+
+    Attributes:
+        sums: for each column, what is added to it in a round, by key; None where the order of
+            writes is kept.
     """
 
     def __init__(
@@ -109,15 +131,18 @@ class TableView:
         self.places = {column.name: k for k, column in enumerate(element.columns)}
         self._version, self._computed = -1, dict[int | None, Any]()
         self.columns, self.default = element.columns, element.default
-        self.convert_key = CONVERTERS[element.key]
-        own = {key_name: property(_key_of), **{n: _reader(k) for n, k in self.places.items()}}
+        self.has_lists = any(isinstance(column, ListColumn) for column in element.columns)
+        self.sums: list[dict[Any, int] | None] = [None] * len(element.columns)
+        self.convert_key, self._key_class = CONVERTERS[element.key], KINDS[element.key]
+        columns = list(enumerate(element.columns))
+        own = {key_name: property(_key_of), **{c.name: _reader(k, c) for k, c in columns}}
         self.row_class = type("Row", (Row,), {"__slots__": (), **own})
         self.old_row_class = type("OldRow", (OldRow,), {"__slots__": (), **own})
-        own = {key_name: property(_key_of), **{n: _writer(k) for n, k in self.places.items()}}
+        own = {key_name: property(_key_of), **{c.name: _writer(k, c) for k, c in columns}}
         self.writer_class = type("RowWriter", (RowWriter,), {"__slots__": (), **own})
 
     def __getitem__(self, key: Any) -> Any:
-        if key.__class__ is not str or self.element.key != "str":
+        if key.__class__ is not self._key_class or (key.__class__ is int and not _fits(key)):
             key = self.convert_key(key)
         if self.rows is None:
             return self.writer_class(self, key)
@@ -226,30 +251,94 @@ class TableView:
         self.writer.write(self.target, key, What.SET, place, value)
         return place, value
 
+    def direct_methods(self) -> dict[str, Callable[..., None]]:
+        """Return the methods that write to columns, by what `direct_method` calls them."""
+        methods: dict[str, Callable[..., None]] = {}
+        for place, column in enumerate(self.columns):
+            methods[direct_method("set", self.name, column.name)] = self._setter(place, column)
+            if column.__class__ is Column and column.kind == "int":
+                for kind, adder in zip(("add", "subtract"), self._adders(place), strict=True):
+                    methods[direct_method(kind, self.name, column.name)] = adder
+        return methods
+
+    def _setter(self, place: int, column: Column) -> Callable[..., None]:
+        writer, convert, key_class = self.writer, column.convert, self._key_class
+        target, name = self.target, column.name
+
+        def set_column(value: Any, key: Any) -> None:
+            """Do `self.table[key].column = value`."""
+            if key.__class__ is not key_class or (key_class is int and not _fits(key)):
+                key = self.convert_key(key)
+            if value.__class__ is Increment:
+                setattr(self[key], name, value)
+                return
+            try:
+                value = convert(value)
+            except InputError as error:
+                raise mismatch(column, error) from None
+            writer.write(target, key, What.SET, place, value)
+
+        return set_column
+
+    def _adders(self, place: int) -> tuple[Callable[..., None], Callable[..., None]]:
+        writer, key_class, all_sums = self.writer, self._key_class, self.sums
+
+        def add(key: Any, amount: Any) -> None:
+            """Do `self.table[key].column += amount`."""
+            sums = all_sums[place]
+            if (
+                sums is None or not writer.adds or amount.__class__ is not int
+                or key.__class__ is not key_class or (key_class is int and not _fits(key))
+            ):  # fmt: skip
+                row = self.writer_class(self, self.convert_key(key))
+                column = Increment(row, place)
+                column += amount
+                setattr(row, self.columns[place].name, column)
+            else:
+                sums[key] += amount
+
+        def subtract(key: Any, amount: Any) -> None:
+            """Do `self.table[key].column -= amount`."""
+            sums = all_sums[place]
+            if (
+                sums is None or not writer.adds or amount.__class__ is not int
+                or key.__class__ is not key_class or (key_class is int and not _fits(key))
+            ):  # fmt: skip
+                row = self.writer_class(self, self.convert_key(key))
+                column = Increment(row, place)
+                column -= amount
+                setattr(row, self.columns[place].name, column)
+            else:
+                sums[key] -= amount
+
+        return add, subtract
+
+
+def _fits(number: int) -> bool:
+    return -(1 << 63) <= number < 1 << 63
+
 
 def _key_of(row: Any) -> Any:
     return row._data[1]
 
 
-def _reader(place: int) -> property:
+def _reader(place: int, column: Column) -> property:
     """Return the attribute that reads a column."""
+    if column.__class__ is Column:
+        return property(lambda row: row._data[2][place])
 
     def read(row: Any) -> Any:
-        return row._read(place)
+        shown = row._data[3]
+        return row._read(place) if shown is None or place not in shown else shown[place]
 
     return property(read)
 
 
-def _writer(place: int) -> property:
+def _writer(place: int, column: Column) -> property:
     """Return the attribute by which numbers are added to a column, or cells of a family set."""
-
-    def begin(row: Any) -> Any:
-        view, key = row._data
-        if isinstance(view.columns[place], FamilyColumn):
-            return CellsWriter(view, key, place)
-        return Increment(view, key, place)
-
-    return property(begin)
+    if isinstance(column, FamilyColumn):
+        return property(lambda row: CellsWriter(*row._data, place))
+    return property(lambda row: Increment(row, place))
 
 
 class Row:
@@ -269,12 +358,10 @@ class Row:
 
     def _read(self, place: int) -> Any:
         view, key, row, shown = self._data
-        column = view.columns[place]
-        if column.__class__ is Column:
-            return row[place]
         if shown is None:
             shown = self._data[3] = {}
         if place not in shown:
+            column = view.columns[place]
             if isinstance(column, FamilyColumn) and self._writable:
                 shown[place] = Cells(view, key, place, row[place])
             else:
@@ -421,10 +508,17 @@ class RowWriter:
         if value.__class__ is not Increment:
             view.set(key, name, value)
             return
-        if value.view is not view or value.key != key or value.place != view.places.get(name):
+        place, amount = value.place, value.amount
+        other = value.row._data
+        if other[0] is not view or other[1] != key or place != view.places.get(name):
             value.refuse()
-        if value.amount:
-            view.writer.add(view.target, key, value.place, value.amount)
+        if not amount:
+            return
+        sums = view.sums[place]
+        if sums is not None and view.writer.adds:
+            sums[key] += amount
+        else:
+            view.writer.add(view.target, key, place, amount)
 
 
 _set_target = RowWriter.__dict__["_data"].__set__
@@ -434,39 +528,49 @@ class Increment:
     """A column of a row that may be on another processor, of which only `+=` and `-=` are known.
 
     Args:
-        view: of the table.
-        key: of the row.
+        row: of the table.
         place: of the column.
         amount: to add.
     """
 
-    __slots__ = ("amount", "key", "place", "view")
+    __slots__ = ("amount", "place", "row")
 
-    def __init__(self, view: TableView, key: Any, place: int, amount: Any = 0) -> None:
-        self.view, self.key, self.place, self.amount = view, key, place, amount
+    def __init__(self, row: RowWriter, place: int, amount: Any = 0) -> None:
+        self.row, self.place, self.amount = row, place, amount
 
-    def __add__(self, amount: Any) -> Increment:
-        column = self.view.columns[self.place]
-        if column.kind == "int" and amount.__class__ is int and column.__class__ is Column:
-            return Increment(self.view, self.key, self.place, self.amount + amount)
+    def _checked(self, amount: Any) -> Any:
+        """Return what is to be added."""
+        column = self.row._data[0].columns[self.place]
+        if column.__class__ is Column and column.kind == "int" and amount.__class__ is int:
+            return amount
         if column.kind not in ("int", "float") or column.__class__ is not Column:
             raise InputError(f"{column.name} is {column.described}: only numbers can be added to")
         try:
-            amount = column.convert(amount)
+            return column.convert(amount)
         except InputError as error:
             raise mismatch(column, error) from None
-        return Increment(self.view, self.key, self.place, self.amount + amount)
+
+    def __iadd__(self, amount: Any) -> Increment:
+        self.amount += self._checked(amount)
+        return self
+
+    def __isub__(self, amount: Any) -> Increment:
+        self.amount -= self._checked(amount)
+        return self
+
+    def __add__(self, amount: Any) -> Increment:
+        return Increment(self.row, self.place, self.amount + self._checked(amount))
 
     def __sub__(self, amount: Any) -> Increment:
-        less: Increment = self + -amount
-        return less
+        return Increment(self.row, self.place, self.amount - self._checked(amount))
 
     def refuse(self, *_: Any) -> NoReturn:
         """Refuse to read the column."""
-        name = f"{self.view.name}[{excerpt(self.key)}].{self.view.columns[self.place].name}"
+        view, key = self.row._data
+        name = f"{view.name}[{excerpt(key)}].{view.columns[self.place].name}"
         raise InputError(
             f"{name} is read, and its row may be on another processor: write to it (=, += or -=), "
-            f"read it in a trigger of {self.view.name}, or declare the table with broadcast=True"
+            f"read it in a trigger of {view.name}, or declare the table with broadcast=True"
         )
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -498,46 +602,136 @@ class Activation:
         self._writer.write(t, "", What.ACTIVATE, where)
 
 
-class AccumulatorView:
+class AccumulatorView(dict[Any, "CellWriter"]):
     """An accumulator as actions see it: `self.incoming`.
+
+    As a dict it has rows that were written to before, to find those of strings quickly.
 
     Args:
         target: the place of its table among those of the program.
         accumulator: what it is.
         writer: takes what is written.
+
+    Attributes:
+        cells: what is written in a round, by key and column; None where the order of writes is
+            kept.
     """
 
     def __init__(self, target: int, accumulator: Accumulator, writer: Writer) -> None:
+        super().__init__()
         self.target, self.accumulator, self.writer = target, accumulator, writer
+        self.cells: dict[str, dict[Any, Any]] | None = None
 
-    def __getitem__(self, key: Any) -> CellWriter:
-        return CellWriter(self, key_text(key))
+    def __missing__(self, key: Any) -> CellWriter:
+        row = CellWriter(self, key_text(key))
+        if key.__class__ is str:
+            if super().__len__() >= _REMEMBERED:
+                super().clear()
+            super().__setitem__(key, row)
+        return row
 
     def __setitem__(self, key: Any, value: Any) -> None:
         name = self.accumulator.name
         raise InputError(f"{name}[{excerpt(key)}] has columns: set one, as {name}[key][column]")
 
+    def _refuse(self, *_: Any) -> NoReturn:
+        name = self.accumulator.name
+        raise InputError(
+            f"{name} can only be written to, as {name}[key][column] = value: what it comes to is "
+            "the argument of its method"
+        )
+
+    __contains__ = __iter__ = __len__ = __delitem__ = __reversed__ = __or__ = __ior__ = _refuse
+    __eq__ = __ne__ = __ror__ = _refuse
+    get = keys = values = items = pop = popitem = setdefault = update = clear = copy = _refuse
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return f"<accumulator {self.accumulator.name}>"
+
+    def direct_methods(self) -> dict[str, Callable[..., None]]:
+        """Return the methods that write to cells, by what `direct_method` calls them."""
+        writer, column_of_values = self.writer, self.accumulator.value
+        is_float = column_of_values.__class__ is Column and column_of_values.kind == "float"
+
+        def put(value: Any, key: Any, column: Any) -> None:
+            """Do `self.accumulator[key][column] = value`."""
+            cells = self.cells
+            if (
+                cells is None or column.__class__ is not str or writer.refuses
+                or not is_float or value.__class__ is not float or value != value
+            ):  # fmt: skip
+                CellWriter(self, key_text(key))[column] = value
+                return
+            if key.__class__ is not str or key[:1] in LIKE_NUMBERS:
+                key = key_text(key)
+            row = cells.get(key)
+            if row is None:
+                row = cells[key] = {}
+            row[column] = value
+            writer.puts = True
+
+        def discard(key: Any, column: Any) -> None:
+            """Do `self.accumulator[key].discard(column)`."""
+            if key.__class__ is not str or key[:1] in LIKE_NUMBERS:
+                key = key_text(key)
+            cells = self.cells
+            if cells is None or column.__class__ is not str or writer.refuses:
+                self.write(key, column, ABSENT)
+                return
+            row = cells.get(key)
+            if row is None:
+                row = cells[key] = {}
+            row[column] = ABSENT
+            writer.puts = True
+
+        name = self.accumulator.name
+        return {direct_method("put", name): put, direct_method("discard", name): discard}
+
+    def write(self, key: str, column: Any, value: Any) -> None:
+        """Set a cell, or remove it where the value is `ABSENT`."""
+        if column.__class__ is not str:
+            column = str(column) if isinstance(column, str) else CONVERTERS["int"](column)
+        if self.cells is None or self.writer.refuses:
+            what = What.DISCARD if value is ABSENT else What.PUT
+            value = None if value is ABSENT else value
+            self.writer.write_cell(self.target, key, what, column, value)
+            return
+        self.cells.setdefault(key, {})[column] = value
+        self.writer.puts = True
+
 
 class CellWriter:
     """A row of an accumulator, whose cells can be set and discarded."""
 
-    __slots__ = ("_key", "_view")
+    __slots__ = ("_convert", "_key", "_view", "_writer")
 
     def __init__(self, view: AccumulatorView, key: str) -> None:
-        self._view, self._key = view, key
+        self._view, self._key, self._writer = view, key, view.writer
+        self._convert = view.accumulator.value.convert
 
     def __setitem__(self, column: Any, value: Any) -> None:
         view = self._view
         try:
-            value = view.accumulator.value.convert(value)
+            value = self._convert(value)
         except InputError as error:
             raise InputError(f"{view.accumulator.name}: {error}") from None
-        view.writer.write_cell(view.target, self._key, What.PUT, _column(column), value)
+        view.write(self._key, column, value)
 
     def discard(self, column: Any) -> None:
         """Remove a cell, if it is there."""
-        view = self._view
-        view.writer.write_cell(view.target, self._key, What.DISCARD, _column(column))
+        view, writer = self._view, self._writer
+        if column.__class__ is not str or view.cells is None or writer.refuses:
+            view.write(self._key, column, ABSENT)
+            return
+        row = view.cells.get(self._key)
+        if row is None:
+            row = view.cells[self._key] = {}
+        row[column] = ABSENT
+        writer.puts = True
 
     __delitem__ = discard
 
@@ -549,7 +743,4 @@ class CellWriter:
         )
 
 
-def _column(column: Any) -> Any:
-    if column.__class__ is str:
-        return column
-    return str(column) if isinstance(column, str) else CONVERTERS["int"](column)
+_REMEMBERED = 1 << 16  # rows of an accumulator
