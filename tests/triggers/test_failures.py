@@ -25,6 +25,7 @@ from vertexsdk import (
 from vertexsdk.engine.keyed import _trigger_partition
 from vertexsdk.engine.keyed._trigger_partition import TriggerPartition
 from vertexsdk.engine.keyed._trigger_writes import VisibleWrites
+from vertexsdk.program.trigger_program import CellRows
 from vertexsdk.errors import LostError
 
 State = list[list[dict[str, Any]]]
@@ -186,7 +187,8 @@ def lose(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, number: int) -
         (TriggerPartition, "_run"),  # before an action writes
         (TriggerPartition, "_divided"),  # between what it has written and its being visible
         (VisibleWrites, "_apply_to_row"),  # with a half of that
-        (VisibleWrites, "_apply_to_cell"),
+        (VisibleWrites, "apply_round"),
+        (CellRows, "put_cells"),
         (VisibleWrites, "clear"),  # when all is done, before the answer
     ],
 )

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from vertexsdk.errors import InputError, ProgramError, excerpt
 from vertexsdk.program.keyed import KeyedMethod, TableSpec
-from vertexsdk.program.table_columns import Column
+from vertexsdk.program.table_columns import Column, FamilyColumn
 from vertexsdk.program.trigger_program import (
     Accumulator,
     Application,
@@ -24,7 +24,7 @@ from vertexsdk.program.trigger_program import (
     activate_method,
     table_methods,
 )
-from vertexsdk.triggers._direct_writes import with_direct_writes
+from vertexsdk.triggers._rewrite import Names, rewritten
 from vertexsdk.triggers.table import MOST_COLUMNS, Table
 from vertexsdk.triggers.triggers import (
     Accumulate,
@@ -180,21 +180,23 @@ def _triggers(
     members = dict(members_of(cls))
     tables = {id(m): name for name, m in members.items() if isinstance(m, Table)}
     known = [specs[name] for name in tables.values() if specs[name].where == "key"]
-    columns = {spec.name: {c.name for c in spec.element.columns} for spec in known}
-    numbers = {
-        spec.name: {c.name for c in spec.element.columns if type(c) is Column and c.kind == "int"}
-        for spec in known
-    }
-    accumulators = [name for name, member in members.items() if isinstance(member, Accumulate)]
+    names = Names(
+        {spec.name: {c.name for c in spec.element.columns} for spec in known},
+        {
+            s.name: {c.name for c in s.element.columns if type(c) is Column and c.kind == "int"}
+            for s in known
+        },
+        [name for name, member in members.items() if isinstance(member, Accumulate)],
+    )
     for name, member in members.items():
         if not isinstance(member, OnChange | Accumulate):
             continue
-        function = with_direct_writes(member.function, columns, numbers, accumulators)
         code = member.function.__code__
         at = f"{code.co_filename}:{code.co_firstlineno}: {cls.__name__}.{name}"
-        common = (application, name, function, code.co_filename, code.co_firstlineno)
         own = f"{cls.__name__}_{name}"
         if isinstance(member, Accumulate):
+            function = rewritten(member.function, names)
+            common = (application, name, function, code.co_filename, code.co_firstlineno)
             try:
                 value = member.value
             except ProgramError as error:
@@ -206,6 +208,9 @@ def _triggers(
             raise ProgramError(f"{at}: the table that it watches is not one of {cls.__name__}")
         places = {c.name: k for k, c in enumerate(specs[table].element.columns)}
         watched = frozenset(places[c] for c in member.columns or places)
+        columns = [c.name for c in specs[table].element.columns if not isinstance(c, FamilyColumn)]
+        function = rewritten(member.function, names, [member.table.key_name, *columns])
+        common = (application, name, function, code.co_filename, code.co_firstlineno)
         when = _when(at, member.when, members)
         read = _columns_read(member.function, places)
         if when is not None:

@@ -1,13 +1,13 @@
-"""Actions whose writes are calls: `self.words[word].count += 1` takes one step in place of five.
+"""Actions in fewer steps: `self.words[word].count += 1` is one call in place of five.
 
-The statements that are rewritten, and nothing else, are
+The statements that become calls are
 
     self.table[key].column += amount      self.table[key].column -= amount
     self.table[key].column = value        self.accumulator[key][column] = value
     self.accumulator[key].discard(column) del self.accumulator[key][column]
 
-Their operands are evaluated in the same order. A function without its source, or with another one,
-stays as it is.
+Their operands are evaluated in the same order. Columns that a loop reads of the row are read once,
+before it. A function without its source, or with another one, stays as it is.
 """
 
 from __future__ import annotations
@@ -15,27 +15,41 @@ from __future__ import annotations
 import __future__
 
 import ast
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
-from vertexsdk.program.syntax import function_tree
+from vertexsdk.program.syntax import function_tree, is_docstring
 from vertexsdk.program.trigger_program import direct_method
 
 _FUTURES = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 
 
-def with_direct_writes(
-    function: FunctionType, columns: Mapping[str, Collection[str]],
-    numbers: Mapping[str, Collection[str]], accumulators: Collection[str],
-) -> FunctionType:  # fmt: skip
+@dataclass(frozen=True)
+class Names:
+    """What the statements of a class of triggers may name.
+
+    Attributes:
+        columns: those of each table whose rows may be on other processors.
+        ints: of them, those of ints.
+        accumulators: of the class.
+    """
+
+    columns: Mapping[str, Collection[str]]
+    ints: Mapping[str, Collection[str]]
+    accumulators: Collection[str]
+
+
+def rewritten(
+    function: FunctionType, names: Names, row_columns: Collection[str] = ()
+) -> FunctionType:
     """Return an action whose writes are calls of the methods that `direct_method` names.
 
     Args:
         function: a method of a class of triggers.
-        columns: those of each table whose rows may be on other processors.
-        numbers: of them, those of ints.
-        accumulators: the names of those of the class.
+        names: those of the class.
+        row_columns: of the row that the action gets, without families; none of an accumulator.
 
     Returns:
         Another function, or the same one.
@@ -47,22 +61,31 @@ def with_direct_writes(
     own = _compiled(tree, function)
     if own is None or not _same(own, function.__code__):
         return function  # the file was changed, or the class has private names
-    name = tree.args.args[0].arg
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load):
-            return function
-    rewriter = _Rewriter(name, columns, numbers, accumulators)
+    own_name, *rows = [one.arg for one in tree.args.args]
+    if own_name in _set_names(tree):
+        return function
+    rewriter = _Rewriter(own_name, names)
     tree.body = [rewriter.visit(statement) for statement in tree.body]
-    code = _compiled(ast.fix_missing_locations(tree), function) if rewriter.count else None
+    reads = _Reads(tree, rows[:2], row_columns) if row_columns else None
+    if reads is not None:
+        tree.body = reads.once(tree.body)
+    changed = rewriter.count or (reads is not None and reads.columns)
+    code = _compiled(ast.fix_missing_locations(tree), function) if changed else None
     if code is None:
         return function
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     closure = tuple(cells[name] for name in code.co_freevars)
-    rewritten = FunctionType(
+    result = FunctionType(
         code, function.__globals__, function.__name__, function.__defaults__, closure
     )
-    rewritten.__qualname__, rewritten.__module__ = function.__qualname__, function.__module__
-    return rewritten
+    result.__qualname__, result.__module__ = function.__qualname__, function.__module__
+    return result
+
+
+def _set_names(tree: ast.AST) -> set[str]:
+    """Return the variables that statements set or delete."""
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    return {name.id for name in names if not isinstance(name.ctx, ast.Load)}
 
 
 def _compiled(tree: ast.FunctionDef, function: FunctionType) -> CodeType | None:
@@ -100,18 +123,14 @@ class _Rewriter(ast.NodeTransformer):
 
     Args:
         name: of the object, "self".
-        columns, numbers, accumulators: as for `with_direct_writes`.
+        names: those of its class.
 
     Attributes:
         count: how many statements were rewritten.
     """
 
-    def __init__(
-        self, name: str, columns: Mapping[str, Collection[str]],
-        numbers: Mapping[str, Collection[str]], accumulators: Collection[str],
-    ) -> None:  # fmt: skip
-        self._name, self._columns, self._numbers = name, columns, numbers
-        self._accumulators, self.count = accumulators, 0
+    def __init__(self, name: str, names: Names) -> None:
+        self._name, self._names, self.count = name, names, 0
 
     def _skip(self, node: Any) -> Any:
         return node
@@ -121,7 +140,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
         """Rewrite an addition to a column."""
         kind = {ast.Add: "add", ast.Sub: "subtract"}.get(type(node.op))
-        row = self._row_of(node.target, self._numbers)
+        row = self._row_of(node.target, self._names.ints)
         if kind is None or row is None:
             return node
         table, key, column = row
@@ -131,7 +150,7 @@ class _Rewriter(ast.NodeTransformer):
         """Rewrite the setting of a column, or of a cell of an accumulator."""
         if len(node.targets) != 1:
             return node
-        row = self._row_of(node.targets[0], self._columns)
+        row = self._row_of(node.targets[0], self._names.columns)
         if row is not None:
             table, key, column = row
             return self._call(node, "set", table, column, [node.value, key])
@@ -161,7 +180,7 @@ class _Rewriter(ast.NodeTransformer):
             or call.keywords
         ):
             return node
-        row = self._item_of(call.func.value, self._accumulators)
+        row = self._item_of(call.func.value, self._names.accumulators)
         if row is None:
             return node
         table, key = row
@@ -193,7 +212,7 @@ class _Rewriter(ast.NodeTransformer):
         """Return the accumulator, the key and the column of `self.accumulator[key][column]`."""
         if not isinstance(node, ast.Subscript) or isinstance(node.slice, ast.Slice):
             return None
-        row = self._item_of(node.value, self._accumulators)
+        row = self._item_of(node.value, self._names.accumulators)
         return None if row is None else (*row, node.slice)
 
     def _call(
@@ -206,3 +225,95 @@ class _Rewriter(ast.NodeTransformer):
         for one in (own, method, statement.value, statement):
             ast.copy_location(one, node)
         return statement
+
+
+class _Reads(ast.NodeTransformer):
+    """Reads the columns of a row once that loops read again and again.
+
+    Args:
+        tree: of the action.
+        rows: the names of the row and of the old row.
+        columns: those that can be read at any time, with the same result.
+
+    Attributes:
+        columns: those that are read once, with the name of the row of each.
+    """
+
+    def __init__(self, tree: ast.FunctionDef, rows: Sequence[str], columns: Collection[str]) -> None:
+        self._names, self.columns = set(rows) - _set_names(tree), dict[tuple[str, str], None]()
+        attributes = [
+            node for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+        ]  # fmt: skip
+        known = {id(node.value) for node in attributes}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and id(node) not in known and node.id == rows[0]:
+                self._names.discard(node.id)  # what is called may set its columns
+            elif isinstance(node, ast.arg) and node not in tree.args.args:
+                self._names.discard(node.arg)  # of a function within this one
+        stored = {n.attr for n in attributes if not isinstance(n.ctx, ast.Load)}
+        for loop in ast.walk(tree):
+            if isinstance(loop, _LOOPS):
+                for node in _again(loop):
+                    name = _row_column(node)
+                    if name is not None and name[0] in self._names and name[1] in columns:
+                        if name[1] not in stored:
+                            self.columns[name] = None
+
+    def once(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """Return the statements of the action, with those before them that read the columns."""
+        if not self.columns:
+            return body
+        begin = 1 if is_docstring(body[0]) else 0
+        reads: list[ast.stmt] = []
+        for row, column in self.columns:
+            value = ast.Attribute(ast.Name(row, ast.Load()), column, ast.Load())
+            read = ast.Assign([ast.Name(f"{row}.{column}", ast.Store())], value)
+            for node in ast.walk(read):
+                if isinstance(node, ast.expr | ast.stmt):
+                    ast.copy_location(node, body[begin])
+            reads.append(read)
+        return [*body[:begin], *reads, *(self.visit(one) for one in body[begin:])]
+
+    def _skip(self, node: Any) -> Any:
+        return node
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _skip
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        """Have the variable in place of the column."""
+        name = _row_column(node)
+        if name in self.columns:
+            return ast.copy_location(ast.Name(".".join(name), ast.Load()), node)
+        self.generic_visit(node)
+        return node
+
+
+_LOOPS = (
+    ast.For, ast.While, ast.comprehension, ast.ListComp, ast.SetComp, ast.GeneratorExp,
+    ast.DictComp,
+)  # fmt: skip
+
+
+def _again(loop: ast.AST) -> list[ast.AST]:
+    """Return what is evaluated again in each turn of a loop."""
+    if isinstance(loop, ast.For):
+        parts: list[ast.AST] = [*loop.body]
+    elif isinstance(loop, ast.While):
+        parts = [loop.test, *loop.body]
+    elif isinstance(loop, ast.DictComp):
+        parts = [loop.key, loop.value]
+    else:
+        parts = [*loop.ifs] if isinstance(loop, ast.comprehension) else [loop.elt]  # type: ignore[attr-defined]
+    return [node for part in parts for node in ast.walk(part)]
+
+
+def _row_column(node: ast.AST) -> tuple[str, str] | None:
+    """Return the name of the variable and of its attribute that is read; None for anything else."""
+    if (
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and isinstance(node.ctx, ast.Load)
+    ):
+        return node.value.id, node.attr
+    return None
