@@ -25,8 +25,8 @@ from vertexsdk import (
 from vertexsdk.engine.keyed import _trigger_partition
 from vertexsdk.engine.keyed._trigger_partition import TriggerPartition
 from vertexsdk.engine.keyed._trigger_writes import VisibleWrites
-from vertexsdk.program.trigger_program import CellRows
 from vertexsdk.errors import LostError
+from vertexsdk.program.trigger_program import CellRows
 
 State = list[list[dict[str, Any]]]
 

@@ -132,7 +132,9 @@ def test_cells_that_several_rows_write(partitions: int) -> None:
                          partitions=partitions) as loop:  # fmt: skip
             ids, names, values = zip(*rows, strict=True)
             loop.upsert("rows", id=ids, cell=names, value=values)
-            expected = [{"key": "x", "names": ",".join(sorted(cells)), "total": sum(cells.values())}]
+            expected = [
+                {"key": "x", "names": ",".join(sorted(cells)), "total": sum(cells.values())}
+            ]
             assert state(loop, "results") == [expected if cells else []], rows
 
 
@@ -176,7 +178,7 @@ class Everything(Triggers):
             self.totals[k]["seven"] = 7.0
             k += 1
         names = [link + row.name for link in row.links if row.name not in old.links]
-        pairs = {link: row.name for link in row.links}
+        pairs = dict.fromkeys(row.links, row.name)
         self.ints[row.name].text = "|".join(names + sorted(pairs.values()))
         self.ints["sum"].m += sum(len(row.name) for _ in row.links)
         self.ints[f"{row.name}!"].m, other = 5, 6
@@ -230,7 +232,9 @@ def test_rewritten_actions_do_the_same(
             ) as loop:
                 act = loop.program.triggers[0].function
                 assert (direct_method("add", "ints", "n") in act.__code__.co_names) == source
-                assert ("row.links" in act.__code__.co_varnames + act.__code__.co_cellvars) == source
+                assert (
+                    "row.links" in act.__code__.co_varnames + act.__code__.co_cellvars
+                ) == source
                 results.append(history(loop))
     assert results[0] == results[1]
 

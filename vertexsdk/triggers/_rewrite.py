@@ -11,7 +11,6 @@ before it. A function without its source, or with another one, stays as it is.
 """
 
 from __future__ import annotations
-
 import __future__
 
 import ast
@@ -95,9 +94,9 @@ def _compiled(tree: ast.FunctionDef, function: FunctionType) -> CodeType | None:
     assert isinstance(outer, ast.FunctionDef)
     outer.args.args, outer.body = free, [tree]
     module = ast.fix_missing_locations(ast.Module([outer], []))
+    file, flags = function.__code__.co_filename, function.__code__.co_flags & _FUTURES
     try:
-        flags = function.__code__.co_flags & _FUTURES
-        code = compile(module, function.__code__.co_filename, "exec", flags, dont_inherit=True)
+        code: CodeType = compile(module, file, "exec", flags, dont_inherit=True)
     except (SyntaxError, ValueError):
         return None
     for _ in range(2):
@@ -239,7 +238,9 @@ class _Reads(ast.NodeTransformer):
         columns: those that are read once, with the name of the row of each.
     """
 
-    def __init__(self, tree: ast.FunctionDef, rows: Sequence[str], columns: Collection[str]) -> None:
+    def __init__(
+        self, tree: ast.FunctionDef, rows: Sequence[str], columns: Collection[str]
+    ) -> None:
         self._names, self.columns = set(rows) - _set_names(tree), dict[tuple[str, str], None]()
         attributes = [
             node for node in ast.walk(tree)

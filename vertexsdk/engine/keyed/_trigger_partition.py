@@ -151,10 +151,11 @@ class TriggerPartition(KeyedPartition):
         for trigger in program.triggers:
             if isinstance(trigger, Accumulator):
                 target = self.program.targets[trigger.table]
-                view = self._accumulators[target] = AccumulatorView(target, trigger, self._writer)
+                cells = AccumulatorView(target, trigger, self._writer)
+                self._accumulators[target] = cells
                 own = self._applications[trigger.application].__dict__
-                own[trigger.name] = view
-                own |= view.direct_methods()
+                own[trigger.name] = cells
+                own |= cells.direct_methods()
         self._merge_writes()
         first = self.partition == 0
         return VisibleWrites(program, states, self._views, self.events, first=first)
@@ -167,17 +168,18 @@ class TriggerPartition(KeyedPartition):
             watched = {program.targets[t.table] for t in plain} | program.everywhere
             combined = {(program.targets[name], k) for name, k in program.combiners}
             for target in self._views.keys() - watched:
-                columns = enumerate(self._views[target].columns)
-                ints = [(target, k) for k, c in columns if c.__class__ is Column and c.kind == "int"]
-                sums += [place for place in ints if place not in self._ordered | combined]
+                for k, column in enumerate(self._views[target].columns):
+                    is_int = column.__class__ is Column and column.kind == "int"
+                    if is_int and (target, k) not in self._ordered | combined:
+                        sums.append((target, k))
             for target in self._accumulators.keys() - program.asynchronous:
                 cells += [target] * ((target, 0) not in self._ordered)
         self._merged = RoundWrites(sums, cells)
         for target, table in self._views.items():
             places = range(len(table.columns))
             table.sums[:] = [self._merged.sums.get((target, place)) for place in places]
-        for target, accumulator in self._accumulators.items():
-            accumulator.cells = self._merged.cells.get(target)
+        for target, cells_of in self._accumulators.items():
+            cells_of.cells = self._merged.cells.get(target)
 
     # Batches
 
@@ -287,8 +289,7 @@ class TriggerPartition(KeyedPartition):
                 if not any(report.repeats for report in reports):
                     break
                 self._repeat(visible)
-        places = {report.ordered for report in reports} - {None}
-        ordered = min(places, default=None)
+        ordered = min([r.ordered for r in reports if r.ordered is not None], default=None)
         failed = any(report.failed for report in reports)
         if failed or ordered is not None:
             self._journal.undo(0)

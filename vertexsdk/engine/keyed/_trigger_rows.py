@@ -314,8 +314,8 @@ class TableView:
         return add, subtract
 
 
-def _fits(number: int) -> bool:
-    return -(1 << 63) <= number < 1 << 63
+def _fits(number: Any) -> bool:
+    return bool(-(1 << 63) <= number < 1 << 63)
 
 
 def _key_of(row: Any) -> Any:
@@ -337,7 +337,7 @@ def _reader(place: int, column: Column) -> property:
 def _writer(place: int, column: Column) -> property:
     """Return the attribute by which numbers are added to a column, or cells of a family set."""
     if isinstance(column, FamilyColumn):
-        return property(lambda row: CellsWriter(*row._data, place))
+        return property(lambda row: CellsWriter(row._data[0], row._data[1], place))
     return property(lambda row: Increment(row, place))
 
 
@@ -643,8 +643,9 @@ class AccumulatorView(dict[Any, "CellWriter"]):
 
     __contains__ = __iter__ = __len__ = __delitem__ = __reversed__ = __or__ = __ior__ = _refuse
     __eq__ = __ne__ = __ror__ = _refuse
-    get = keys = values = items = pop = popitem = setdefault = update = clear = copy = _refuse
-    __hash__ = None  # type: ignore[assignment]
+    get = keys = values = items = pop = popitem = _refuse
+    setdefault = update = clear = copy = _refuse  # type: ignore[assignment]
+    __hash__ = None
 
     def __bool__(self) -> bool:
         return True

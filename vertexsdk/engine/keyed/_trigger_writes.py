@@ -79,8 +79,10 @@ class RoundWrites:
 
     def clear(self) -> None:
         """Forget all writes."""
-        for of_place in (*self.sums.values(), *self.cells.values()):
-            of_place.clear()
+        for amounts in self.sums.values():
+            amounts.clear()
+        for cells in self.cells.values():
+            cells.clear()
         self.version = FIRST
 
     def take(self) -> RoundWrites:
