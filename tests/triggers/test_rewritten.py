@@ -246,7 +246,8 @@ def test_what_is_read_before_a_loop(tmp_path: Any) -> None:
         row.value /= 2
 
     class Sets(Triggers):
-        rows = Table(id=int, value=float, seen=float, other=float)
+        rows = Table(id=int, value=float, seen=float, other=int)
+        totals = Table(name=str, total=float)
 
         @on_change(rows, "value")
         def see(self, row, old):
@@ -257,15 +258,18 @@ def test_what_is_read_before_a_loop(tmp_path: Any) -> None:
 
         @on_change(rows, "other")
         def again(self, row, old):
-            for row in [row]:
-                self.done["x"][row.id] = row.other
+            for _ in range(2):
+                self.done["x"][row.other] = 1.0
+                row = old
 
         @accumulate(Sum(float))
-        def done(self, key, total): ...
+        def done(self, key, total):
+            self.totals[key].total = total
 
     with TriggerLoop(Sets, backend=f"memory://{tmp_path}") as loop:
-        loop.upsert("rows", id=1, value=8.0)
-        assert state(loop, "rows") == [[{"id": 1, "value": 1.0, "seen": 17.0, "other": 0.0}]]
+        loop.upsert("rows", id=1, value=8.0, other=3)
+        assert state(loop, "rows") == [[{"id": 1, "value": 1.0, "seen": 17.0, "other": 3}]]
+        assert state(loop, "totals") == [[{"name": "x", "total": 2.0}]]
 
 
 def test_errors_are_at_the_line_of_the_statement(tmp_path: Any) -> None:
