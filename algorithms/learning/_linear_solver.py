@@ -33,6 +33,7 @@ RANGE = 10.0  # the intercept of the optimum is within RANGE (1 + |intercept|) o
 SMOOTHEST = 1.0  # the width of the smoothed hinge at the start
 SINGULAR = 1e-13  # eigenvalues of the Hessian with diagonal 1 that are taken for rounding
 NOTHING = 1e-12  # an objective that is 0, as with a regulariser only rows of one class have it
+ROUNDING = 1e-24  # the same of squared errors, as a part of that of weights that are 0
 CUT = 0.2  # the smoothing is cut to no less than this part in a step
 NEAR = 4.0  # the smoothing is cut where a step gains at most so many times the excess
 CG_STEPS = 60  # products of one Newton step
@@ -143,12 +144,16 @@ def minimise(
     objective = _Objective(evaluate, d, alpha, fit_intercept)
     point, start = _start(objective, w * objective.free, loss, tol), 0
     best, bound = point, 0.0
+    nothing = NOTHING if alpha > 0 and loss != "squared" else 0.0
     for n_iter in range(start, max_iter + 1):
         if not math.isfinite(point.objective):
             raise InputError("the loss is not a finite number; check the rows for NaN and inf")
         if alpha > 0:
             bound = max(bound, objective.bound(point, 0.0))
-        if _is_solved(best, bound, tol, alpha) or n_iter == max_iter:
+        if loss == "squared" and n_iter == 2:  # one step is exact, but for rounding
+            nothing = ROUNDING * objective.at(np.zeros_like(w), 0.0).objective
+            point = objective.at(point.w, 0.0)  # the last one, see `hessian`
+        if _is_solved(best, bound, tol, nothing) or n_iter == max_iter:
             break
         if d <= EXPLICIT:
             matrix = hessian(point.w, point.smoothing)
@@ -158,7 +163,7 @@ def minimise(
         slope = float(point.gradient @ step)
         if alpha == 0:
             bound = objective.bound(point, -slope)
-            if _is_solved(point, bound, tol, alpha):
+            if _is_solved(point, bound, tol, nothing):
                 best = point
                 break
         new = _line_search(objective, point, step, slope, _next_smoothing(point, slope, tol))
@@ -167,13 +172,13 @@ def minimise(
             break
         point = new
         best = min(best, point, key=lambda p: p.objective)
-    converged = _is_solved(best, bound, tol, alpha)
+    converged = _is_solved(best, bound, tol, nothing)
     return Solution(best.w, best.objective, min(bound, best.objective), n_iter, converged)
 
 
-def _is_solved(point: _Point, bound: float, tol: float, alpha: float) -> bool:
+def _is_solved(point: _Point, bound: float, tol: float, nothing: float) -> bool:
     close = point.objective - bound <= tol * point.objective
-    return close or (alpha > 0 and point.objective <= NOTHING)
+    return close or point.objective <= nothing
 
 
 def _start(objective: _Objective, w: Floats, loss: str, tol: float) -> _Point:

@@ -156,6 +156,28 @@ def test_without_a_regulariser_there_is_a_solution_or_it_says_that_there_is_none
     assert solution.n_iter == 15
 
 
+@pytest.mark.parametrize("scale", [1e-9, 1e-3, 1.0, 1e9])
+@pytest.mark.parametrize("alpha", [0.0, 1e-3])
+def test_targets_that_are_fitted_exactly_are_solved_at_any_scale(
+    scale: float, alpha: float
+) -> None:
+    """What is left is rounding, which no step takes away; small targets are not rounding."""
+    generator = np.random.default_rng(seed())
+    for d in (1, 2, 3, 5, 8, 13, 30):
+        X = generator.normal(size=(40, d)) + 3
+        y = scale * (X @ generator.normal(size=d) + 1)
+        fit = Fit([(X, y)], "squared")
+        solution = fit.solve(d, alpha)
+        assert solution.converged
+        assert solution.n_iter <= 3
+        model = Ridge(alpha=len(y) * alpha).fit(X, y) if alpha else LinearRegression().fit(X, y)
+        expected = np.append(model.coef_, model.intercept_)
+        np.testing.assert_allclose(solution.w, expected, rtol=1e-5, atol=1e-8 * scale)
+        again = fit.solve(d, alpha, solution.w)
+        assert again.converged
+        assert again.n_iter <= 3
+
+
 @pytest.mark.parametrize("loss", ["hinge", "log"])
 @pytest.mark.parametrize("label", [-1.0, 1.0])
 def test_one_class_alone_needs_no_weights(loss: str, label: float) -> None:
