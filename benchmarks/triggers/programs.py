@@ -101,5 +101,4 @@ class KMeans(Triggers):
 
 def nearest(point: Any, centres: Any) -> int:
     """Return the id of the centre that is nearest to a point; their ids are 0, 1, 2, ..."""
-    matrix = np.array([centre.point for centre in centres])
-    return int(((matrix - point) ** 2).sum(axis=1).argmin())
+    return int(((centres.values("point") - point) ** 2).sum(axis=1).argmin())

@@ -36,7 +36,7 @@ class Sizes:
     texts: int = 50_000
     pages: int = 20_000
     shares: tuple[float, ...] = (0.01, 0.1, 1.0, 10.0, 100.0)
-    items: tuple[int, ...] = (1_000, 10_000, 100_000)
+    items: tuple[int, ...] = (1_000, 10_000, 50_000)
     clusters: int = 120
     turns: int = 3
     cores: int = 2

@@ -15,6 +15,7 @@ from vertexsdk import (
     Family,
     InputError,
     Latest,
+    Mean,
     Min,
     Sum,
     Table,
@@ -302,3 +303,27 @@ def test_a_refused_row_leaves_no_writes(tmp_path: Any) -> None:
         with pytest.raises(CallError, match="unlucky"):
             loop.upsert("rows", id=[1, 2, 3], value=[1, 13, 3])
         assert loop.read("out")["id"].to_pylist() == [1, 3]
+
+
+class Centre(Triggers):
+    """The mean of vectors."""
+
+    points = Table(id=int, at=Array(float, size=2))
+    centres = Table(name=str, at=Array(float, size=2))
+
+    @on_change(points, "at")
+    def put(self, point, old):
+        self.all["all"][point.id] = point.at
+
+    @accumulate(Mean(float, size=2))
+    def all(self, name, mean):
+        self.centres[name].at = mean
+
+
+def test_rows_with_vectors_are_one_batch(tmp_path: Any) -> None:
+    """Their size is known, so that as many rows are taken together as without them."""
+    points = np.arange(6000.0).reshape(3000, 2)
+    with TriggerLoop(Centre, backend=f"memory://{tmp_path}") as loop:
+        loop.upsert("points", id=range(3000), at=points)
+        assert loop.lookup("centres", "all")["all"]["at"].tolist() == points.mean(axis=0).tolist()
+        assert loop.statistics()["Centre.all"]["runs"] == 1

@@ -386,6 +386,11 @@ class Parameter:
         """Whether a value of its type is an argument as it is."""
         return True
 
+    @property
+    def width(self) -> int | None:
+        """How many bytes each value has, 0 for the few of a number; None if they differ."""
+        return None if self.kind == "bytes" else 0
+
 
 class Onward(NamedTuple):
     """A task element's result: the call goes on with another one.

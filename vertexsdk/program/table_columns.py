@@ -292,6 +292,13 @@ class ColumnParameter(Parameter):
         """See `Parameter`."""
         return self.column.__class__ is Column
 
+    @property
+    def width(self) -> int | None:
+        """See `Parameter`."""
+        if isinstance(self.column, VectorColumn):
+            return self.column.size * np.dtype(DTYPES[self.column.kind]).itemsize
+        return super().width
+
 
 def column_of(name: str, declared: Any, what: str) -> Column:
     """Return the column that a declaration stands for.

@@ -18,7 +18,7 @@ from vertexsdk.errors import InputError
 from vertexsdk.program.keyed import ABSENT, KINDS, Parameter
 
 BLOCK = 1 << 16  # calls of a block
-_FIRST = 1 << 10  # calls of the first block, where a parameter is bytes
+_FIRST = 1 << 10  # calls of the first block, where a parameter is bytes of any length
 _BYTES = 1 << 27  # bytes of the others, about
 _BINARY = (
     pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary,
@@ -73,7 +73,9 @@ def blocks_of(
         )
     taken, what = parameters[: len(given)], "parameter" if call == f"{name}.map" else "column"
     sources = [_Source(f"{name}, {what} {p.name}", p, g) for p, g in zip(taken, given, strict=True)]
-    most = _FIRST if any(p.kind == "bytes" for p in taken) else BLOCK
+    widths = [p.width for p in taken]
+    known = sum(width for width in widths if width is not None)
+    most = _FIRST if None in widths else min(BLOCK, max(_BYTES // max(known, 1), 1))
     while True:
         parts = [source.take(most) for source in sources]
         lengths = {number_of_values(part) for part in parts}

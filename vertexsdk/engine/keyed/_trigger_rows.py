@@ -314,6 +314,11 @@ class TableView:
         return add, subtract
 
 
+def _is_int(value: Any) -> bool:
+    """Return whether a value is an int of 64 bits."""
+    return value.__class__ is int and _fits(value)
+
+
 def _fits(number: Any) -> bool:
     return bool(-(1 << 63) <= number < 1 << 63)
 
@@ -653,6 +658,17 @@ class AccumulatorView(dict[Any, "CellWriter"]):
     def __repr__(self) -> str:
         return f"<accumulator {self.accumulator.name}>"
 
+    def convert(self, value: Any) -> Any:
+        """Return the value of a cell as it is kept.
+
+        Raises:
+            InputError: it is of another type.
+        """
+        try:
+            return self.accumulator.value.convert(value)
+        except InputError as error:
+            raise InputError(f"{self.accumulator.name}: {error}") from None
+
     def direct_methods(self) -> dict[str, Callable[..., None]]:
         """Return the methods that write to cells, by what `direct_method` calls them."""
         writer, column_of_values = self.writer, self.accumulator.value
@@ -660,12 +676,12 @@ class AccumulatorView(dict[Any, "CellWriter"]):
 
         def put(value: Any, key: Any, column: Any) -> None:
             """Do `self.accumulator[key][column] = value`."""
+            if not is_float or value.__class__ is not float or value != value:
+                value = self.convert(value)
             cells = self.cells
-            if (
-                cells is None or column.__class__ is not str or writer.refuses
-                or not is_float or value.__class__ is not float or value != value
-            ):  # fmt: skip
-                CellWriter(self, key_text(key))[column] = value
+            named = column.__class__ is str or _is_int(column)
+            if cells is None or writer.refuses or not named:
+                self.write(key_text(key), column, value)
                 return
             if key.__class__ is not str or key[:1] in LIKE_NUMBERS:
                 key = key_text(key)
@@ -680,7 +696,8 @@ class AccumulatorView(dict[Any, "CellWriter"]):
             if key.__class__ is not str or key[:1] in LIKE_NUMBERS:
                 key = key_text(key)
             cells = self.cells
-            if cells is None or column.__class__ is not str or writer.refuses:
+            named = column.__class__ is str or _is_int(column)
+            if cells is None or writer.refuses or not named:
                 self.write(key, column, ABSENT)
                 return
             row = cells.get(key)
@@ -708,31 +725,17 @@ class AccumulatorView(dict[Any, "CellWriter"]):
 class CellWriter:
     """A row of an accumulator, whose cells can be set and discarded."""
 
-    __slots__ = ("_convert", "_key", "_view", "_writer")
+    __slots__ = ("_key", "_view")
 
     def __init__(self, view: AccumulatorView, key: str) -> None:
-        self._view, self._key, self._writer = view, key, view.writer
-        self._convert = view.accumulator.value.convert
+        self._view, self._key = view, key
 
     def __setitem__(self, column: Any, value: Any) -> None:
-        view = self._view
-        try:
-            value = self._convert(value)
-        except InputError as error:
-            raise InputError(f"{view.accumulator.name}: {error}") from None
-        view.write(self._key, column, value)
+        self._view.write(self._key, column, self._view.convert(value))
 
     def discard(self, column: Any) -> None:
         """Remove a cell, if it is there."""
-        view, writer = self._view, self._writer
-        if column.__class__ is not str or view.cells is None or writer.refuses:
-            view.write(self._key, column, ABSENT)
-            return
-        row = view.cells.get(self._key)
-        if row is None:
-            row = view.cells[self._key] = {}
-        row[column] = ABSENT
-        writer.puts = True
+        self._view.write(self._key, column, ABSENT)
 
     __delitem__ = discard
 
