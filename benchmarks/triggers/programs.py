@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from vertexsdk import Algebra, Array, Mean, Sum, Table, Triggers, accumulate, on_change
 
 __all__ = ["DIMENSIONS", "Additions", "KMeans", "Plain", "Silent", "Sums", "WriteCount"]

@@ -296,7 +296,7 @@ class ColumnParameter(Parameter):
     def width(self) -> int | None:
         """See `Parameter`."""
         if isinstance(self.column, VectorColumn):
-            return self.column.size * np.dtype(DTYPES[self.column.kind]).itemsize
+            return self.column.size * int(np.dtype(DTYPES[self.column.kind]).itemsize)
         return super().width
 
 
