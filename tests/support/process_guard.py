@@ -12,6 +12,7 @@ __all__ = ["ProcessGuard"]
 _EVENTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.kill", "os.killpg"}
 _ALLOWED = (
     "Removes directories of shared arrays",  # the sweeper, which is part of `memory://`
+    "fc-list",  # by which Matplotlib looks for fonts, once on a machine
     "uname",  # by which `platform` looks for the name of the processor
 )
 
