@@ -12,6 +12,7 @@ from vertexsdk import Graph, RunError, Sum, Vertex, aggregate, read, run, state
 from vertexsdk.algorithms import ConnectedComponents
 from vertexsdk.engine.loop import _loop_task
 from vertexsdk.engine.loop._loop_task import LoopTask
+from vertexsdk.engine.loop._run_partition import RunPartition
 from vertexsdk.errors import LostError
 from vertexsdk.state import open_store
 
@@ -99,11 +100,12 @@ def test_a_partition_that_is_lost_has_the_run_begin_again(monkeypatch: pytest.Mo
 
 
 def test_a_run_by_jobs_leaves_the_partitions_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    runs: dict[Any, Any] = {
-        (key, 0): (1, SimpleNamespace(plan=SimpleNamespace(resident=resident)))
-        for key, resident in (("stays", True), ("is over", False))
-    }
-    monkeypatch.setattr(_loop_task, "_runs", runs)
+    runs: dict[Any, Any] = {}
+    for key, resident in (("stays", True), ("is over", False)):
+        part = RunPartition.__new__(RunPartition)
+        part.plan = SimpleNamespace(resident=resident)  # type: ignore[assignment]
+        runs[key, 0] = 1, part
+    monkeypatch.setattr(_loop_task, "_partitions", runs)
     graph = Graph.from_arrays(*RING, partitions=2)
     with closing(run(ConnectedComponents, graph, backend="memory://jobs", exchange="shuffle")):
         assert list(runs) == [("stays", 0)]

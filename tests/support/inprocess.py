@@ -276,7 +276,7 @@ class InProcess:
         task = LoopTask(plan, "directed", plan.run, SYNCHRONOUS, run=len(self.rows))
 
         def forgetful(partition: int, command: Any, blocks: Any) -> Any:
-            _loop_task._runs.clear()
+            _loop_task._partitions.clear()
             return task(partition, command, blocks)
 
         if forget:
@@ -290,7 +290,7 @@ class InProcess:
             if report.failure:
                 raise report.failure
             work.add(report.work)
-        parts = [_loop_task._runs.pop((plan.run, p))[1] for p in range(partitions)]
+        parts = [_loop_task._partitions.pop((plan.run, p))[1] for p in range(partitions)]
         return self._state([part.processor for part in parts]), work, report.clock
 
     def _part(self, plan: Plan, partition: int) -> RunPartition:

@@ -441,4 +441,3 @@ def _forget(task: Any, partition: int) -> None:
     """Free what a task holds of a partition outside of its exchange."""
     if isinstance(task, loop_task.LoopTask):
         loop_task._partitions.pop((task.key, partition), None)
-        loop_task._runs.pop((task.key, partition), None)

@@ -33,9 +33,8 @@ from vertexsdk.state.version_writer import forget_segments, store_of_run
 from vertexsdk.transport.transport import DRIVER, Blocks
 
 _SMALL = 1 << 18  # bytes of a segment that goes to the driver, to be stored with its version
-# With their versions, those of loops and of runs.
-_partitions: dict[tuple[str, int], tuple[int, LoopPartition]] = {}
-_runs: dict[tuple[str, int], tuple[int, RunPartition]] = {}
+# With their versions.
+_partitions: dict[tuple[str, int], tuple[int, LoopPartition | RunPartition]] = {}
 _writers: dict[tuple[str, int], SnapshotWriter] = {}
 
 
@@ -64,31 +63,35 @@ class LoopTask:
     def __call__(self, partition: int, command: LoopCommand, blocks: Blocks) -> Steps[None]:
         report = LoopReport(command.version + 1)
         if command.end:
-            _, live = _partitions.pop((self.key, partition), (0, None))
-            _, run = _runs.pop((self.key, partition), (0, None))
-            if run is not None:
-                run.close()
-            if (writer := _writers.pop((self.key, partition), None)) is not None:
-                writer.close()
-            if live is not None:
-                live.close()
+            self._end(partition)
             forget_segments(self.plan.run, partition)
             yield DRIVER, pickle.dumps(report)
             return
+        live: LoopPartition | RunPartition
         try:
             if self.run is None:
-                yield from self._carry_out(partition, command, report)
+                live = yield from self._carry_out(partition, command, report)
             else:
-                yield from self._run(partition, command, report, blocks)
+                live = yield from self._run(partition, command, report, blocks)
         except LostError as lost:  # at once, as the tasks of other partitions may wait for this one
             rest = "; resume the loop from its store" if self.run is None else ""
             raise LostError(f"an executor was lost: {lost}{rest}") from None
+        # Only now: what a command left unfinished is lost.
+        _partitions[self.key, partition] = report.version, live
         report.memory, report.used_memory = peak_memory(), used_memory()
         yield DRIVER, pickle.dumps(report)
 
+    def _end(self, partition: int) -> None:
+        """Let go of a partition, once what it stores is stored."""
+        _, live = _partitions.pop((self.key, partition), (0, None))
+        if (writer := _writers.pop((self.key, partition), None)) is not None:
+            writer.close()
+        if live is not None:
+            live.close()
+
     def _run(
         self, partition: int, command: LoopCommand, report: LoopReport, blocks: Blocks
-    ) -> Steps[None]:
+    ) -> Steps[RunPartition]:
         clock = time.perf_counter()
         part = self._run_partition(partition, command.version)
         report.seconds["load"] = time.perf_counter() - clock
@@ -99,28 +102,28 @@ class LoopTask:
             yield from part.iterate(command, report, blocks)
         beside = report.seconds.get("commit", 0.0) + report.seconds.get("save", 0.0)
         report.seconds["kernel"] = time.perf_counter() - clock - beside
-        _runs[self.key, partition] = report.version, part
+        return part
 
     def _run_partition(self, partition: int, version: int) -> RunPartition:
         """Take the partition of a run from this process, or from what a task here saved."""
-        there, part = _runs.pop((self.key, partition), (-1, None))
-        if part is not None and there == version:
+        there, part = _partitions.pop((self.key, partition), (-1, None))
+        if isinstance(part, RunPartition) and there == version:
             return part
         if not self.plan.resident:
-            for key, (_, other) in list(_runs.items()):  # what an earlier run left in this process
-                if key[0] != self.key and not other.plan.resident:
-                    _runs.pop(key, None)
-        part = self._begin_run(partition)
+            for key, (_, other) in list(_partitions.items()):
+                is_run = isinstance(other, RunPartition) and not other.plan.resident
+                if is_run and key[0] != self.key:  # what an earlier run has left in this process
+                    _partitions.pop(key, None)
+        assert self.run is not None
+        assert self.choice is not None
+        part = RunPartition(self.plan, partition, self.run, self.choice)
         if version > 0:
             part.load(version)
         return part
 
-    def _begin_run(self, partition: int) -> RunPartition:
-        assert self.run is not None
-        assert self.choice is not None
-        return RunPartition(self.plan, partition, self.run, self.choice)
-
-    def _carry_out(self, partition: int, command: LoopCommand, report: LoopReport) -> Steps[None]:
+    def _carry_out(
+        self, partition: int, command: LoopCommand, report: LoopReport
+    ) -> Steps[LoopPartition]:
         clock, create = time.perf_counter(), command.create
         if create is not None:
             live = self._new(partition)
@@ -161,9 +164,8 @@ class LoopTask:
         clock = time.perf_counter()
         if command.fork is not None:
             _partitions[command.fork, partition] = 1, live.fork()
-        # Only now: what a command left unfinished is lost.
-        _partitions[self.key, partition] = report.version, live
         report.seconds["save"] = time.perf_counter() - clock
+        return live
 
     def _snapshot(
         self, partition: int, live: LoopPartition, command: LoopCommand, report: LoopReport
@@ -191,11 +193,11 @@ class LoopTask:
     def _partition(self, partition: int, command: LoopCommand) -> LoopPartition:
         """Take the partition, or where the command says so, that of a fork in its place."""
         version, live = _partitions.pop((self.key, partition), (-1, None))
-        if live is None or version != command.version:
+        if live is None or version != command.version or isinstance(live, RunPartition):
             raise LostError("the graph is not on this host any more")
         if command.adopt is not None:
             _, fork = _partitions.pop((command.adopt, partition), (-1, None))
-            if fork is None:
+            if fork is None or isinstance(fork, RunPartition):
                 raise LostError("the fork is not on this host any more")
             fork.supersede(live)
             live = fork
@@ -241,5 +243,4 @@ def forget(key: str, partitions: int) -> None:
     """Free the partitions of a loop whose engine is gone, where they are in this process."""
     for partition in range(partitions):
         _partitions.pop((key, partition), None)
-        _runs.pop((key, partition), None)
         _writers.pop((key, partition), None)
