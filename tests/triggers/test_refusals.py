@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ from vertexsdk import (
     TriggerLoop,
     Triggers,
     accumulate,
+    combine,
     on_change,
     param,
 )
@@ -247,7 +249,19 @@ def test_writes(write: Callable[[TriggerLoop], None], line: str, loop: TriggerLo
         (lambda: accumulate(Sum(int))(lambda self: 1), "<lambda> takes self, a key and a value"),
         (
             lambda: on_change(Table(id=int))(lambda self, row: 1),
-            "<lambda> takes self, the row and the old row",
+            "<lambda> takes self, the row and the old row, and is declared as <lambda>(self, row)",
+        ),
+        (
+            lambda: on_change(Table(id=int))(lambda self, row, old, *, more: 1),
+            "takes self, the row and the old row, and is declared as <lambda>(self, row, old, *, m",
+        ),
+        (
+            lambda: on_change(Table(id=int), when=lambda row: True),
+            f"{__file__}:{inspect.currentframe().f_lineno - 1}: <lambda> takes self, the row and",
+        ),
+        (
+            lambda: combine(Table(id=int, x=int), "x")(lambda one, other: one),
+            "<lambda> takes self, the earlier and the later value, and is declared as <lambda>(one",
         ),
     ],
 )
@@ -289,6 +303,16 @@ class NoFilter(Triggers):
     def act(self, row, old): ...
 
 
+class FilterOfRow(Triggers):
+    mine = Table(id=int)
+
+    @on_change(mine, when="new")
+    def act(self, row, old): ...
+
+    def new(self, row):
+        return True
+
+
 class Objects(Triggers):
     mine = Table(id=int)
 
@@ -312,6 +336,12 @@ class Bounded(Triggers):
         (NoTable, {}, ProgramError, "NoTable has no Table: declare one"),
         (OtherTable, {}, ProgramError, "OtherTable.act: the table that it watches is not one of"),
         (NoFilter, {}, ProgramError, "NoFilter.act: when='missing': there is no such method"),
+        (
+            FilterOfRow,
+            {},
+            ProgramError,
+            f"{__file__}:{FilterOfRow.new.__code__.co_firstlineno}: new takes self, the row and",
+        ),
         (Objects, {}, ProgramError, "an accumulator is of int, float, bool or str"),
         (Bounded, {}, InputError, "Bounded needs a value for rate: give Bounded(rate=...)"),
         (Plain, {"max_rounds": 0}, InputError, "max_rounds is 0; give a number from 1 on"),

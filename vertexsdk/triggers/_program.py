@@ -33,6 +33,7 @@ from vertexsdk.triggers.triggers import (
     Triggers,
     members_of,
     parameters_of,
+    require_parameters,
 )
 
 
@@ -289,6 +290,8 @@ def _when(at: str, when: Any, members: dict[str, Any]) -> Any:
         when = members[when]
     if when is not None and not callable(when):
         raise ProgramError(f"{at}: when={excerpt(when)}: give the name of a method, or a function")
+    if when is not None:
+        require_parameters(when, "when")
     return when
 
 

@@ -133,7 +133,7 @@ def on_change(
         The decorator.
 
     Raises:
-        ProgramError: it is not a table, or has no such column.
+        ProgramError: it is not a table, has no such column, or a method takes other parameters.
 
     Example:
         >>> class Words(Triggers):
@@ -158,6 +158,9 @@ def on_change(
                 f"on_change: the table has no column {excerpt(name)}{key}; it has "
                 f"{', '.join(table.columns) or 'only its key'}"
             )
+
+    if isinstance(when, FunctionType):
+        require_parameters(when, "when")
 
     def decorate(function: Any) -> OnChange:
         _require_function(function, "on_change")
@@ -258,8 +261,8 @@ def accumulate(algebra: Algebra, *, synchronous: bool = True) -> Callable[[Any],
 
 _RUNS_LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _TAKES = {
-    "on_change": "the row and the old row", "accumulate": "a key and a value",
-    "combine": "two values",
+    "on_change": "the row and the old row", "when": "the row and the old row",
+    "accumulate": "a key and a value", "combine": "the earlier and the later value",
 }  # fmt: skip
 
 
@@ -272,13 +275,32 @@ def _require_function(function: Any, decorator: str) -> None:
             f"{function.__name__} is a coroutine or a generator, which would not run: write a "
             "method without async and yield"
         )
-    count = function.__code__.co_argcount
-    if count != 3:
-        takes = _TAKES[decorator]
+    require_parameters(function, decorator)
+
+
+def require_parameters(function: Callable[..., Any], use: str) -> None:
+    """Refuse a function that cannot be called with an object and two values.
+
+    Args:
+        function: which is called so.
+        use: "on_change", "when", "accumulate" or "combine".
+
+    Raises:
+        ProgramError: it has other parameters.
+    """
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # of a function in C
+        return
+    try:
+        signature.bind(None, None, None)
+    except TypeError:
+        code = getattr(function, "__code__", None)
+        at = f"{code.co_filename}:{code.co_firstlineno}: " if code else ""
+        name = getattr(function, "__name__", excerpt(function))
         raise ProgramError(
-            f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}: "
-            f"{function.__name__} takes self, {takes}"
-        )
+            f"{at}{name} takes self, {_TAKES[use]}, and is declared as {name}{signature}"
+        ) from None
 
 
 class Triggers:
