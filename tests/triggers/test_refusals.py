@@ -100,6 +100,18 @@ ACTIONS: dict[str, Callable[..., Any]] = {
     "row": lambda self, row, old: self.totals.__setitem__("a", 1),
     "never ends": lambda self, row, old: setattr(row, "value", row.value + 1),
     "family": lambda self, row, old: self.totals["a"].tags.__setitem__(1, 1),
+    "row as bool": lambda self, row, old: not self.totals["a"],
+    "row as str": lambda self, row, old: f"{self.totals['a']}",
+    "row as operand": lambda self, row, old: self.totals["a"] == 3,
+    "family cell read": lambda self, row, old: self.totals["a"].tags["x"],
+    "family in": lambda self, row, old: "x" in self.totals["a"].tags,
+    "family get": lambda self, row, old: self.totals["a"].tags.get("x"),
+    "family as bool": lambda self, row, old: not self.totals["a"].tags,
+    "cells deleted": lambda self, row, old: self.sums.__delitem__("a"),
+    "cells as bool": lambda self, row, old: not self.sums["a"],
+    "cells in": lambda self, row, old: "b" in self.sums["a"],
+    "accumulator in": lambda self, row, old: "a" in self.sums,
+    "accumulator iterate": lambda self, row, old: list(self.sums),
 }
 LINES = {
     "zero": "Checked.act, row 0: ZeroDivisionError: division by zero",
@@ -129,6 +141,22 @@ LINES = {
     "row": "totals[key] has the columns total, count, tags, names: set them one by one",
     "never ends": "Checked.act, row 0: InputError: it has run in 40 rounds that follow from one",
     "family": "column tags: 1 is not a str",
+    **dict.fromkeys(
+        ["row as bool", "row as str", "row as operand"],
+        "totals['a'] is read, and its row may be on another processor: set its columns, read it",
+    ),
+    **dict.fromkeys(
+        ["family cell read", "family in", "family get", "family as bool"],
+        "totals['a'].tags is read, and its row may be on another processor: set its cells, read",
+    ),
+    "cells deleted": "sums['a'] cannot be deleted, as others may have cells in it: remove your own",
+    **dict.fromkeys(
+        ["cells as bool", "cells in"], "sums[key] is read, and it may be on another processor"
+    ),
+    **dict.fromkeys(
+        ["accumulator in", "accumulator iterate"],
+        "sums is read, and its rows may be on other processors: what sums comes to is the",
+    ),
 }
 
 

@@ -491,6 +491,17 @@ class CellsWriter:
 
     __delitem__ = discard
 
+    def refuse(self, *_: Any) -> NoReturn:
+        """Refuse to read the cells."""
+        raise _unreadable(self._view, self._key, f".{self._column.name}", "set its cells")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        self.refuse()
+
+    __bool__ = __eq__ = __ne__ = __contains__ = __getitem__ = __iter__ = __len__ = refuse
+    __str__ = __format__ = refuse
+    __hash__ = None  # type: ignore[assignment]
+
 
 class RowWriter:
     """A row that may be on another processor: its columns can be set, and numbers added to them.
@@ -524,6 +535,28 @@ class RowWriter:
             sums[key] += amount
         else:
             view.writer.add(view.target, key, place, amount)
+
+    def refuse(self, *_: Any) -> NoReturn:
+        """Refuse to read the row."""
+        raise _unreadable(*self._data, "", "set its columns")
+
+    __bool__ = __eq__ = __ne__ = __str__ = __format__ = refuse
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _unreadable(view: TableView, key: Any, column: str, write: str) -> InputError:
+    """Return the error of a row that is read and may be on another processor.
+
+    Args:
+        view: of its table.
+        key: of the row.
+        column: of it, with a dot; "" for the row.
+        write: how it is written to.
+    """
+    return InputError(
+        f"{view.name}[{excerpt(key)}]{column} is read, and its row may be on another processor: "
+        f"{write}, read it in a trigger of {view.name}, or declare the table with broadcast=True"
+    )
 
 
 _set_target = RowWriter.__dict__["_data"].__set__
@@ -572,10 +605,8 @@ class Increment:
     def refuse(self, *_: Any) -> NoReturn:
         """Refuse to read the column."""
         view, key = self.row._data
-        name = f"{view.name}[{excerpt(key)}].{view.columns[self.place].name}"
-        raise InputError(
-            f"{name} is read, and its row may be on another processor: write to it (=, += or -=), "
-            f"read it in a trigger of {view.name}, or declare the table with broadcast=True"
+        raise _unreadable(
+            view, key, f".{view.columns[self.place].name}", "write to it (=, += or -=)"
         )
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -639,21 +670,26 @@ class AccumulatorView(dict[Any, "CellWriter"]):
         name = self.accumulator.name
         raise InputError(f"{name}[{excerpt(key)}] has columns: set one, as {name}[key][column]")
 
-    def _refuse(self, *_: Any) -> NoReturn:
+    def __delitem__(self, key: Any) -> None:
         name = self.accumulator.name
         raise InputError(
-            f"{name} can only be written to, as {name}[key][column] = value: what it comes to is "
-            "the argument of its method"
+            f"{name}[{excerpt(key)}] cannot be deleted, as others may have cells in it: remove "
+            f"your own, as {name}[key].discard(column)"
         )
 
-    __contains__ = __iter__ = __len__ = __delitem__ = __reversed__ = __or__ = __ior__ = _refuse
-    __eq__ = __ne__ = __ror__ = _refuse
-    get = keys = values = items = pop = popitem = _refuse
-    setdefault = update = clear = copy = _refuse  # type: ignore[assignment]
-    __hash__ = None
+    def refuse(self, *_: Any) -> NoReturn:
+        """Refuse to read the rows."""
+        name = self.accumulator.name
+        raise InputError(
+            f"{name} is read, and its rows may be on other processors: what {name} comes to is the "
+            "argument of its method"
+        )
 
-    def __bool__(self) -> bool:
-        return True
+    __bool__ = __contains__ = __iter__ = __len__ = __reversed__ = __or__ = __ior__ = refuse
+    __eq__ = __ne__ = __ror__ = refuse
+    get = keys = values = items = pop = popitem = refuse
+    setdefault = update = clear = copy = refuse  # type: ignore[assignment]
+    __hash__ = None
 
     def __repr__(self) -> str:
         return f"<accumulator {self.accumulator.name}>"
@@ -740,11 +776,21 @@ class CellWriter:
     __delitem__ = discard
 
     def __getitem__(self, column: Any) -> Any:
+        self._refuse(f"[{excerpt(column)}]")
+
+    def _refuse(self, column: str) -> NoReturn:
         name = self._view.accumulator.name
         raise InputError(
-            f"{name}[key][{excerpt(column)}] is read, and it may be on another processor: what "
-            f"{name} comes to is the argument of its method"
+            f"{name}[key]{column} is read, and it may be on another processor: what {name} comes "
+            "to is the argument of its method"
         )
+
+    def refuse(self, *_: Any) -> NoReturn:
+        """Refuse to read the cells."""
+        self._refuse("")
+
+    __bool__ = __eq__ = __ne__ = __contains__ = __iter__ = __len__ = __str__ = __format__ = refuse
+    __hash__ = None  # type: ignore[assignment]
 
 
 _REMEMBERED = 1 << 16  # rows of an accumulator
