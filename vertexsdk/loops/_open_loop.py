@@ -40,6 +40,7 @@ from vertexsdk.program.program import Program
 from vertexsdk.state import Manifest, SegmentRef, Store
 from vertexsdk.state.address import Address
 from vertexsdk.state.errors import OwnerError
+from vertexsdk.state.manifests import field_differences
 from vertexsdk.transport.select import transport_for
 
 if TYPE_CHECKING:
@@ -239,22 +240,11 @@ def _check_program(manifest: Manifest, program: Program, *, migrates: bool) -> N
     before, now = manifest.state_fields, json.loads(json.dumps(program.schema()))
     if before == now or migrates:
         return
-    differences = [f"{n} was added" for n in now if n not in before]
-    differences += [f"{n} was removed" for n in before if n not in now]
-    differences += [
-        f"{n} was {_type(before[n])}, is {_type(now[n])}"
-        for n in now
-        if n in before and before[n] != now[n]
-    ]
     raise OwnerError(
         f"the fields of {program.name} differ from those of loop {manifest.loop!r}: "
-        f"{'; '.join(differences)}; give migrate=, a function from the old columns to the new"
+        f"{field_differences(before, now)}; give migrate=, a function from the old columns to the "
+        "new"
     )
-
-
-def _type(field: Mapping[str, Any]) -> str:
-    size = field.get("size")
-    return f"{field.get('type')}" if size is None else f"{field.get('type')}[{size}]"
 
 
 def _check_params(

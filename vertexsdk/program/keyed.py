@@ -112,14 +112,22 @@ def to_str(value: Any) -> str:
     """Return a value as a str.
 
     Raises:
-        InputError: it is not one.
+        InputError: it is not one, or cannot be encoded.
 
     >>> to_str("be")
     'be'
     """
-    if isinstance(value, str):
-        return str(value)
-    raise InputError(f"{excerpt(value)} is not a str; convert it, or declare the type")
+    if not isinstance(value, str):
+        raise InputError(f"{excerpt(value)} is not a str; convert it, or declare the type")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise InputError(
+                f"{excerpt(value)} has a half of a surrogate pair, which is no character: decode "
+                "the bytes with errors='replace', or store them as bytes"
+            ) from None
+    return str(value)
 
 
 def to_bytes(value: Any) -> bytes:

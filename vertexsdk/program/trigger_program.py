@@ -268,7 +268,7 @@ def key_text(key: Any) -> str:
     ('7', 'a', '"7')
     """
     if isinstance(key, str):
-        text = str(key)  # NumPy's is of another class
+        text: str = CONVERTERS["str"](key)
         return '"' + text if text[:1] in LIKE_NUMBERS else text
     return str(CONVERTERS["int"](key))
 
@@ -442,6 +442,19 @@ class TriggerProgram(KeyedProgram):
     def eager(self) -> bool:
         """Whether triggers do not wait for the end of a round."""
         return self.schedule != "rounds"
+
+    def schema(self) -> dict[str, dict[str, Any]]:
+        """See `KeyedProgram`; fields that are not columns of a user's table are internal."""
+        fields = super().schema()
+        seen = {t.seen for t in self.triggers if isinstance(t, PlainTrigger)}
+        algebras = {t.table: t.algebra for t in self.triggers if isinstance(t, Accumulator)}
+        for name, one in fields.items():
+            if one["element"] in algebras:
+                one["algebra"] = algebras[one["element"]].kind
+            columns = name.endswith((".inserted_", ".writers_"))
+            if columns or one["element"] in {*seen, *algebras}:
+                one["internal"] = True
+        return fields
 
     def full_name(self, trigger: Trigger) -> str:
         """Return the class and the name of a trigger, as "Rank.spread"."""

@@ -64,8 +64,18 @@ def _parts(
         for name, field in manifest.state_fields.items() if field.get("type") == "bytes"
     }  # fmt: skip
     partial = {field["element"] for field in fields if field.get("where") == "partition"}
+    internal = {
+        (name.rpartition(".")[0], name.rpartition(".")[2])
+        for name, field in manifest.state_fields.items() if field.get("internal")
+    }  # fmt: skip
+    hidden = {field["element"] for field in fields if "internal" in field} - {
+        field["element"] for field in fields if "internal" not in field and "element" in field
+    }
     for (partition, group), refs in layers_by_partition(layers):
+        if group in hidden:
+            continue
         columns = overlay([_unpickled(store, ref) for ref in refs])
+        columns = {n: column for n, column in columns.items() if (group, n) not in internal}
         if "name.offsets" in columns:
             names = unpack_strings(columns.pop("name.offsets"), columns.pop("name.bytes"))
             columns["name"] = np.array(names, object)

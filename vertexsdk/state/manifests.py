@@ -16,7 +16,7 @@ whole loop. A base of a partition that there is no longer is dropped.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 from zlib import crc32
@@ -190,7 +190,7 @@ class Manifest:
         if None not in (schema, self.schema) and now != self.schema:
             raise OwnerError(
                 f"loop {self.loop!r} in {place} was written with other state fields "
-                f"({self.schema}, now {now}): {advice}"
+                f"({field_differences(self.schema, now)}): {advice}"
             )
 
     def publish(
@@ -216,6 +216,47 @@ class Manifest:
             self.name, self.encode(), self.references, keys, list(new.items()), restart
         )
         return backend.swap_head(loop, expected, head, manifest)
+
+
+def field_differences(stored: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Return how the fields of a program differ from those of a version, in one line.
+
+    Args:
+        stored: the fields of the version, by name.
+        now: those of the program.
+
+    >>> old, new = {"type": "int", "element": "a"}, {"type": "float", "element": "a"}
+    >>> field_differences({"x": old, "y": old}, {"x": new, "z": old})
+    'z was added; y was removed; x was int, is float'
+    """
+    elements = [{one.get("element") for one in fields.values()} for fields in (stored, now)]
+    apart = elements[0] ^ elements[1]
+
+    def names(fields: Mapping[str, Any], other: Mapping[str, Any], k: int) -> list[str]:
+        of_both = [n for n, one in fields.items() if one.get("element") not in apart]
+        return [*sorted(map(str, elements[k] & apart)), *(n for n in of_both if n not in other)]
+
+    differences = [f"{name} was added" for name in names(now, stored, 1)]
+    differences += [f"{name} was removed" for name in names(stored, now, 0)]
+    for name in now:
+        if name in stored and stored[name] != now[name]:
+            was, is_now = _types(stored[name], now[name])
+            differences.append(f"{name} was {was}, is {is_now}")
+    return "; ".join(differences) or "in another order"
+
+
+def _types(*fields: Mapping[str, Any]) -> list[str]:
+    """Return the types of fields; where these are the same, what else differs."""
+    sizes = [one.get("size") for one in fields]
+    types = [
+        f"{one.get('type')}" + ("" if size is None else f"[{size}]")
+        for one, size in zip(fields, sizes, strict=True)
+    ]
+    if len(set(types)) == 1:
+        keys = sorted({key for one in fields for key in one})
+        key = next(key for key in keys if len({str(one.get(key)) for one in fields}) > 1)
+        types = [f"{key} {one.get(key)}" for one in fields]
+    return types
 
 
 def live_segments(

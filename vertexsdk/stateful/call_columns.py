@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Protocol
@@ -94,19 +95,31 @@ def blocks_of(
 
 
 def table_of(given: Any) -> pa.Table | None:
-    """Return an Arrow table of a table or data frame; None for anything else."""
+    """Return an Arrow table of a table or data frame; None for anything else.
+
+    Raises:
+        InputError: two of its columns have the same name.
+    """
     if isinstance(given, pa.RecordBatch):
-        return pa.Table.from_batches([given])
+        given = pa.Table.from_batches([given])
     if isinstance(given, pa.Table):
+        _require_different(given.column_names)
         return given
+    columns = getattr(given, "columns", None)
+    if columns is None or callable(columns):
+        return None
+    _require_different(columns)
     if hasattr(given, "toArrow") and hasattr(given, "sparkSession"):
         return given.toArrow()
-    columns = getattr(given, "columns", None)
-    if columns is not None and not callable(columns):
-        if hasattr(given, "to_arrow"):
-            return given.to_arrow()
-        return pa.Table.from_pandas(given, preserve_index=False)
-    return None
+    if hasattr(given, "to_arrow"):
+        return given.to_arrow()
+    return pa.Table.from_pandas(given, preserve_index=False)
+
+
+def _require_different(names: Iterable[Any]) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise InputError(f"the table has {count} columns {name!r}: rename or drop all but one")
 
 
 def _column(call: str, table: pa.Table, parameter: Parameter) -> Any:
@@ -241,6 +254,8 @@ class _Source:
     def _converted(self, values: list[Any]) -> Values:
         kind, convert = self._parameter.kind, self._parameter.convert
         as_given = self._parameter.as_given and kind != "int"
+        if kind == "str" and as_given:
+            as_given = all(map(str.isascii, values)) if set(map(type, values)) <= {str} else False
         if as_given and set(map(type, values)) <= {KINDS[kind]}:
             return stored_values(kind, values)
         try:

@@ -13,6 +13,8 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import numpy as np
+
 from vertexsdk.engine.keyed.calls import Calls
 from vertexsdk.engine.keyed.keyed_engine import KeyedEngine
 from vertexsdk.errors import CallError, InputError, LostError, RunError, StateError
@@ -535,6 +537,8 @@ def is_one_value(given: Any) -> bool:
     >>> is_one_value("ab"), is_one_value(["a", "b"])
     (True, False)
     """
+    if isinstance(given, np.ndarray):
+        return given.ndim == 0
     return isinstance(given, str | bytes) or not isinstance(given, Iterable)
 
 

@@ -54,8 +54,15 @@ class StoredState:
         self.missing = counts["calls"] - counts["snapshot"]
         fields = manifest.state_fields
         keys = {str(one.get("element")): str(one.get("key")) for one in fields.values()}
+        shown = {str(one.get("element")) for one in fields.values() if not one.get("internal")}
         partial = {one.get("element") for one in fields.values() if one.get("where") == "partition"}
-        self._element = choose_element(manifest.loop, keys, element)
+        self._element = choose_element(
+            manifest.loop, [name for name in keys if name in shown], element
+        )
+        self._internal = {
+            name.rpartition(".")[2] for name, one in fields.items()
+            if one.get("internal") and one.get("element") == self._element
+        }  # fmt: skip
         self._key, self._partial = keys[self._element], self._element in partial
         self._group = segment_groups(keys)[self._element]
 
@@ -69,9 +76,11 @@ class StoredState:
             StateError: the version cannot be read.
         """
         if keys and not self._partial:
-            yield from self._store.lookup(
+            known = self._store.lookup(
                 self._manifest.loop, keys, self._manifest, group=self._group, ids_of_group=self._key
-            ).items()
+            )
+            for key, fields in known.items():
+                yield key, {n: value for n, value in fields.items() if n not in self._internal}
             return
         for (_, group), refs in layers_by_partition(self._store.segments(self._manifest)):
             if group != self._group:
@@ -80,6 +89,7 @@ class StoredState:
             ids: list[Any] = columns.pop("id").tolist()
             if self._key == "str":
                 ids = unpack_strings(columns.pop("name.offsets"), columns.pop("name.bytes"))
+            columns = {n: column for n, column in columns.items() if n not in self._internal}
             values = zip(*(column.tolist() for column in columns.values()), strict=True)
             for key, row in zip(ids, values, strict=True):
                 if not keys or key in keys:

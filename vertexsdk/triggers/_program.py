@@ -300,4 +300,7 @@ def _place(cls: type) -> tuple[str, int]:
     functions = [m.function for _, m in members_of(cls) if isinstance(m, OnChange | Accumulate)]
     if functions:
         return functions[0].__code__.co_filename, functions[0].__code__.co_firstlineno
-    return inspect.getfile(cls), 1
+    try:
+        return inspect.getfile(cls), 1
+    except (OSError, TypeError):  # made by exec
+        return "?", 1

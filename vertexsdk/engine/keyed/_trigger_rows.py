@@ -134,6 +134,7 @@ class TableView:
         self.has_lists = any(isinstance(column, ListColumn) for column in element.columns)
         self.sums: list[dict[Any, int] | None] = [None] * len(element.columns)
         self.convert_key, self._key_class = CONVERTERS[element.key], KINDS[element.key]
+        self._is_plain = _is_plain_str if element.key == "str" else _is_plain_int
         columns = list(enumerate(element.columns))
         own = {key_name: property(_key_of), **{c.name: _reader(k, c) for k, c in columns}}
         self.row_class = type("Row", (Row,), {"__slots__": (), **own})
@@ -142,7 +143,7 @@ class TableView:
         self.writer_class = type("RowWriter", (RowWriter,), {"__slots__": (), **own})
 
     def __getitem__(self, key: Any) -> Any:
-        if key.__class__ is not self._key_class or (key.__class__ is int and not _fits(key)):
+        if key.__class__ is not self._key_class or not self._is_plain(key):
             key = self.convert_key(key)
         if self.rows is None:
             return self.writer_class(self, key)
@@ -263,11 +264,11 @@ class TableView:
 
     def _setter(self, place: int, column: Column) -> Callable[..., None]:
         writer, convert, key_class = self.writer, column.convert, self._key_class
-        target, name = self.target, column.name
+        target, name, is_plain = self.target, column.name, self._is_plain
 
         def set_column(value: Any, key: Any) -> None:
             """Do `self.table[key].column = value`."""
-            if key.__class__ is not key_class or (key_class is int and not _fits(key)):
+            if key.__class__ is not key_class or not is_plain(key):
                 key = self.convert_key(key)
             if value.__class__ is Increment:
                 setattr(self[key], name, value)
@@ -282,13 +283,14 @@ class TableView:
 
     def _adders(self, place: int) -> tuple[Callable[..., None], Callable[..., None]]:
         writer, key_class, all_sums = self.writer, self._key_class, self.sums
+        is_plain = self._is_plain
 
         def add(key: Any, amount: Any) -> None:
             """Do `self.table[key].column += amount`."""
             sums = all_sums[place]
             if (
                 sums is None or not writer.adds or amount.__class__ is not int
-                or key.__class__ is not key_class or (key_class is int and not _fits(key))
+                or key.__class__ is not key_class or not is_plain(key)
             ):  # fmt: skip
                 row = self.writer_class(self, self.convert_key(key))
                 column = Increment(row, place)
@@ -302,7 +304,7 @@ class TableView:
             sums = all_sums[place]
             if (
                 sums is None or not writer.adds or amount.__class__ is not int
-                or key.__class__ is not key_class or (key_class is int and not _fits(key))
+                or key.__class__ is not key_class or not is_plain(key)
             ):  # fmt: skip
                 row = self.writer_class(self, self.convert_key(key))
                 column = Increment(row, place)
@@ -314,13 +316,16 @@ class TableView:
         return add, subtract
 
 
-def _is_int(value: Any) -> bool:
-    """Return whether a value is an int of 64 bits."""
-    return value.__class__ is int and _fits(value)
+# Whether a str, or an int, needs no conversion. Others than ASCII may not be Unicode text.
+_is_plain_str: Callable[[Any], bool] = str.isascii
+_is_plain_int: Callable[[Any], bool] = range(-(1 << 63), 1 << 63).__contains__
 
 
-def _fits(number: Any) -> bool:
-    return bool(-(1 << 63) <= number < 1 << 63)
+def _is_plain_column(column: Any) -> bool:
+    """Return whether a column of an accumulator needs no conversion."""
+    if column.__class__ is str:
+        return _is_plain_str(column)
+    return column.__class__ is int and _is_plain_int(column)
 
 
 def _key_of(row: Any) -> Any:
@@ -538,7 +543,8 @@ class RowWriter:
 
     def refuse(self, *_: Any) -> NoReturn:
         """Refuse to read the row."""
-        raise _unreadable(*self._data, "", "set its columns")
+        view, key = self._data
+        raise _unreadable(view, key, "", "set its columns")
 
     __bool__ = __eq__ = __ne__ = __str__ = __format__ = refuse
     __hash__ = None  # type: ignore[assignment]
@@ -715,11 +721,10 @@ class AccumulatorView(dict[Any, "CellWriter"]):
             if not is_float or value.__class__ is not float or value != value:
                 value = self.convert(value)
             cells = self.cells
-            named = column.__class__ is str or _is_int(column)
-            if cells is None or writer.refuses or not named:
+            if cells is None or writer.refuses or not _is_plain_column(column):
                 self.write(key_text(key), column, value)
                 return
-            if key.__class__ is not str or key[:1] in LIKE_NUMBERS:
+            if key.__class__ is not str or key[:1] in LIKE_NUMBERS or not key.isascii():
                 key = key_text(key)
             row = cells.get(key)
             if row is None:
@@ -729,11 +734,10 @@ class AccumulatorView(dict[Any, "CellWriter"]):
 
         def discard(key: Any, column: Any) -> None:
             """Do `self.accumulator[key].discard(column)`."""
-            if key.__class__ is not str or key[:1] in LIKE_NUMBERS:
+            if key.__class__ is not str or key[:1] in LIKE_NUMBERS or not key.isascii():
                 key = key_text(key)
             cells = self.cells
-            named = column.__class__ is str or _is_int(column)
-            if cells is None or writer.refuses or not named:
+            if cells is None or writer.refuses or not _is_plain_column(column):
                 self.write(key, column, ABSENT)
                 return
             row = cells.get(key)
@@ -747,8 +751,8 @@ class AccumulatorView(dict[Any, "CellWriter"]):
 
     def write(self, key: str, column: Any, value: Any) -> None:
         """Set a cell, or remove it where the value is `ABSENT`."""
-        if column.__class__ is not str:
-            column = str(column) if isinstance(column, str) else CONVERTERS["int"](column)
+        if not _is_plain_column(column):
+            column = CONVERTERS["str" if isinstance(column, str) else "int"](column)
         if self.cells is None or self.writer.refuses:
             what = What.DISCARD if value is ABSENT else What.PUT
             value = None if value is ABSENT else value
