@@ -122,7 +122,7 @@ _LATER = {
     "Array": "vertexsdk.stateful.elements",
     "BranchLoop": "vertexsdk.loops.branch_loop",
     "Broadcast": "vertexsdk.stateful.placement",
-    "Budget": "vertexsdk.engine.engine",
+    "Budget": "vertexsdk.engine.commands",
     "Changes": "vertexsdk.graph.changes.changes",
     "Deltas": "vertexsdk.graph.changes.deltas",
     "Family": "vertexsdk.program.table_columns",
@@ -159,7 +159,7 @@ _LATER = {
 }
 
 if TYPE_CHECKING:
-    from vertexsdk.engine.engine import Budget
+    from vertexsdk.engine.commands import Budget
     from vertexsdk.graph.changes.changes import Changes
     from vertexsdk.graph.changes.deltas import Deltas
     from vertexsdk.graph.changes.ingester import Ingester

@@ -10,7 +10,7 @@ from functools import partial
 from benchmarks.evolving.context import Context, changes_of, pieces
 from benchmarks.timing import timed
 from vertexsdk import MainLoop
-from vertexsdk.engine.engine import QUIET
+from vertexsdk.engine.commands import QUIET
 
 _WINDOW = 4.0  # seconds for which batches are made before the clock runs
 _MOST = 64  # batches

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.evolving.context import Context, pieces
 from benchmarks.timing import timed
-from vertexsdk.engine.engine import QUIET
+from vertexsdk.engine.commands import QUIET
 
 HEAP = {
     "spark.driver.memory": "2g",

@@ -19,7 +19,7 @@ from tests.cli.conftest import Call
 from tests.support.ports import free_port
 from vertexsdk import Graph, MainLoop
 from vertexsdk.algorithms import PageRank
-from vertexsdk.engine.engine import Budget
+from vertexsdk.engine.commands import Budget
 from vertexsdk.loops._ledger import Ledger
 from vertexsdk.loops.result import Result
 from vertexsdk.state import open_store

@@ -16,7 +16,7 @@ from tests.support.client_histories import History, Operation, record
 from tests.support.seeds import seeds_until
 from vertexsdk import Graph, MainLoop
 from vertexsdk.algorithms import ConnectedComponents, Degree
-from vertexsdk.engine.engine import Budget
+from vertexsdk.engine.commands import Budget
 from vertexsdk.errors import StateInputError
 from vertexsdk.loops.branch_loop import BranchLoop
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from vertexsdk import Graph, InputError, MainLoop, Min, RunError, Vertex, inf, run, state
 from vertexsdk.algorithms import ConnectedComponents, LabelPropagation, PageRank, ShortestPaths
-from vertexsdk.engine.engine import QUIET, Budget, Command
+from vertexsdk.engine.commands import QUIET, Budget, Command
 from vertexsdk.errors import LostError
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Delta

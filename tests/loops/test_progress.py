@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from tests.loops.test_branch_loops import Endless
 from vertexsdk import Graph, InputError, MainLoop, RunError
 from vertexsdk.algorithms import ConnectedComponents, PageRank
-from vertexsdk.engine.engine import Budget, WorkDone
+from vertexsdk.engine.commands import Budget, WorkDone
 from vertexsdk.errors import LostError
 from vertexsdk.loops import _counters
 from vertexsdk.loops._counters import LoopCounters, Rate

@@ -33,7 +33,7 @@ from vertexsdk.engine._precompile import compile_plan
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
 from vertexsdk.engine.bounded._pace import Pace
 from vertexsdk.engine.bounded._sweeps import SweepReport, Sweeps
-from vertexsdk.engine.engine import WorkDone
+from vertexsdk.engine.commands import WorkDone
 from vertexsdk.engine.loop import _loop_task
 from vertexsdk.engine.loop._commands import LoopCommand, LoopReport
 from vertexsdk.engine.loop._loop_task import LoopTask

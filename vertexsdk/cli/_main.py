@@ -350,7 +350,7 @@ def _main_loop(
     params: dict[str, str],
 ) -> MainLoop:
     """The main loop of a stream: resumed from the store with --resume, else from the edges."""
-    from vertexsdk.engine.engine import Budget
+    from vertexsdk.engine.commands import Budget
     from vertexsdk.loops.main_loop import MainLoop
     from vertexsdk.state import open_store
 

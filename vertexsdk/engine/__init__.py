@@ -11,7 +11,7 @@ __all__ = [
     "answer_checks",
     "batch_run",
     "bounded",
-    "engine",
+    "commands",
     "events",
     "keyed",
     "loop",

@@ -19,7 +19,7 @@ from vertexsdk.engine._master import IterationStats, Master, combine_aggregates
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
 from vertexsdk.engine.bounded._pace import Pace, bounded_statistics, decoded, encoded
 from vertexsdk.engine.bounded._sweeps import SweepReport, Sweeps
-from vertexsdk.engine.engine import WorkDone
+from vertexsdk.engine.commands import WorkDone
 from vertexsdk.engine.supersteps import RunPosition, Steps, SuperstepEnd, end_superstep
 from vertexsdk.errors import RunError, VertexError, typed_line
 from vertexsdk.program.algebra import Algebra

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from vertexsdk.compile.delivery import Delivery
 from vertexsdk.engine._iterations import Iterations
 from vertexsdk.engine._processor import Processor, merged
-from vertexsdk.engine.engine import WorkDone
+from vertexsdk.engine.commands import WorkDone
 from vertexsdk.engine.events._events_partition import PICKLED, EventPartition
 from vertexsdk.engine.supersteps import RunPosition, Steps, SuperstepEnd, end_superstep
 from vertexsdk.errors import InputError

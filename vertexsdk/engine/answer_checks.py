@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.engine.engine import Budget, WorkDone
+from vertexsdk.engine.commands import Budget, WorkDone
 from vertexsdk.errors import InputError, shorten
 from vertexsdk.graph.graph import Graph, VariantInfo
 from vertexsdk.program.algebra import VertexId

@@ -24,7 +24,7 @@ from vertexsdk.engine.answer_checks import (
     warn_of_strangers,
 )
 from vertexsdk.engine.bounded._auto_bound import BoundChoice, as_given, choose
-from vertexsdk.engine.engine import Budget, Command, EdgeColumns, Version, Versions, WorkDone
+from vertexsdk.engine.commands import Budget, Command, EdgeColumns, Version, Versions, WorkDone
 from vertexsdk.engine.loop_engine import LoopEngine
 from vertexsdk.engine.loop_names import acknowledged_changes, loop_of_run, refuse_to_replace
 from vertexsdk.engine.phases import PhaseTimer

@@ -21,7 +21,7 @@ from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._master import combine_aggregates
 from vertexsdk.engine.answer_checks import EndWatch, has_rule
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
-from vertexsdk.engine.engine import Budget, Command, CommandResult, Versions, WorkDone
+from vertexsdk.engine.commands import Budget, Command, CommandResult, Versions, WorkDone
 from vertexsdk.engine.loop._commands import (
     BeginRun,
     CreatePartition,

@@ -11,7 +11,7 @@ import numpy as np
 from vertexsdk.engine.answer_checks import say_unused_values, warn_of_strangers
 from vertexsdk.engine.batch_run import Run
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
-from vertexsdk.engine.engine import Setting
+from vertexsdk.engine.commands import Setting
 from vertexsdk.engine.loop_engine import LoopEngine
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.name_codes import NameCodes, code_step

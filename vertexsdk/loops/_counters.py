@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from vertexsdk.engine.engine import Budget, WorkDone
+from vertexsdk.engine.commands import Budget, WorkDone
 
 WINDOW = 10.0  # seconds over which a rate is computed
 ACTIVITIES = ("ingest", "query", "snapshot", "fork", "merge", "rescale", "restore")

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from vertexsdk.arrays.json_values import to_scalars
-from vertexsdk.engine.engine import Command
+from vertexsdk.engine.commands import Command
 from vertexsdk.engine.run_options import RunOptions
 from vertexsdk.errors import InputError, first_line
 from vertexsdk.graph.changes.changes import Changes

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 from vertexsdk.arrays.json_values import as_json
 from vertexsdk.engine.answer_checks import check_answer
 from vertexsdk.engine.batch_run import TRIES
-from vertexsdk.engine.engine import (
+from vertexsdk.engine.commands import (
     Budget,
     Command,
     CommandResult,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from vertexsdk.arrays.corruption import damaged
-from vertexsdk.engine.engine import CommandResult
+from vertexsdk.engine.commands import CommandResult
 from vertexsdk.errors import InputError
 from vertexsdk.graph.changes.changes import COUNTS
 from vertexsdk.state import Manifest

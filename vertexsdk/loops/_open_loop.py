@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.json_values import to_scalars
 from vertexsdk.engine.batch_run import TRIES
-from vertexsdk.engine.engine import Command, Setting
+from vertexsdk.engine.commands import Command, Setting
 from vertexsdk.engine.loop_engine import LoopEngine
 from vertexsdk.engine.loop_names import refuse_to_replace
 from vertexsdk.engine.make_engine import engine_for

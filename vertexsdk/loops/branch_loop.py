@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from vertexsdk.engine.answer_checks import endless
-from vertexsdk.engine.engine import Budget, WorkDone
+from vertexsdk.engine.commands import Budget, WorkDone
 from vertexsdk.errors import InputError, RunError, StateInputError
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.loops._diff import ReadableLoop

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from vertexsdk.engine.engine import Budget, CommandResult
+from vertexsdk.engine.commands import Budget, CommandResult
 from vertexsdk.errors import InputError, StateInputError, first_line, shorten
 from vertexsdk.graph.changes.changes import COUNTS, Changes
 from vertexsdk.graph.conversions import as_graph

@@ -38,7 +38,7 @@ from vertexsdk import (
     aggregate,
     state,
 )
-from vertexsdk.engine.engine import QUIET, Budget, Command
+from vertexsdk.engine.commands import QUIET, Budget, Command
 from vertexsdk.program.program import Program
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.engine.events.events_programs import example
 from tests.support.event_hops import engine_in_process, state_of
 from vertexsdk import Changes, Deltas, Ingester, InputError
-from vertexsdk.engine.engine import QUIET, Command
+from vertexsdk.engine.commands import QUIET, Command
 from vertexsdk.graph.changes.changes import ADD, CHANGE, REMOVE
 from vertexsdk.graph.changes.deltas import Sent
 from vertexsdk.loops._change_log import concatenate

@@ -20,7 +20,7 @@ from tests.engine.events.events_programs import (
 from tests.support.random_changes import Edges, random_rows
 from vertexsdk import Graph, Ingester, InputError, MainLoop, read
 from vertexsdk.algorithms import ConnectedComponents
-from vertexsdk.engine.engine import Budget
+from vertexsdk.engine.commands import Budget
 from vertexsdk.errors import StateError
 
 

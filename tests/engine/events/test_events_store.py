@@ -12,7 +12,7 @@ from tests.engine.events.events_programs import Least, Steps, Weights, weights
 from tests.support.event_hops import engine_in_process, mail_of, state_of
 from tests.support.random_changes import Edges, random_rows
 from vertexsdk import Deltas
-from vertexsdk.engine.engine import QUIET, Budget, Command
+from vertexsdk.engine.commands import QUIET, Budget, Command
 from vertexsdk.program.program import Program
 from vertexsdk.state import Store, open_store
 from vertexsdk.state.version_writer import MAX_DELTAS

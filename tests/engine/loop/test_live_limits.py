@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from vertexsdk import Graph, InputError, MainLoop, RunError
 from vertexsdk.algorithms import ShortestPaths
-from vertexsdk.engine.engine import Budget
+from vertexsdk.engine.commands import Budget
 from vertexsdk.engine.loop_engine import LoopEngine
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.engine.answer_checks import Counts, add_counts
-from vertexsdk.engine.engine import EdgeColumns, Version, WorkDone
+from vertexsdk.engine.commands import EdgeColumns, Version, WorkDone
 from vertexsdk.engine.snapshots import SnapshotPart, SnapshotRequest
 from vertexsdk.engine.supersteps import RunPosition
 from vertexsdk.errors import VertexError

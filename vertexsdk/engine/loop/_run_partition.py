@@ -13,7 +13,7 @@ from vertexsdk.engine._processor import Processor
 from vertexsdk.engine._run_state import captured, graph_of, restore
 from vertexsdk.engine.answer_checks import Counts, not_finite
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
-from vertexsdk.engine.engine import Version, WorkDone
+from vertexsdk.engine.commands import Version, WorkDone
 from vertexsdk.engine.events._events_partition import EventPartition
 from vertexsdk.engine.loop._commands import BeginRun, LoopCommand, LoopReport
 from vertexsdk.engine.loop._snapshot_writer import SnapshotWriter

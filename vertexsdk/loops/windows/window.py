@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from vertexsdk.engine.engine import Budget, CommandResult
+from vertexsdk.engine.commands import Budget, CommandResult
 from vertexsdk.errors import InputError
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.load.tables import is_table

@@ -1,7 +1,7 @@
-"""What a loop over a changing graph needs of whatever holds its graph and state on the executors.
+"""The commands that a loop or run gives its engine, and the results that it returns.
 
 A loop, main or branch, gives commands: changes to take in, a budget of iterations, whether to write
-the state. Its engine executes them where the partitions are, and returns what came of them. `fork`
+the state. Its engine executes them where the partitions are, and returns their results. `fork`
 gives a branch an engine of its own, which starts from the state that this one has.
 """
 
