@@ -114,12 +114,15 @@ class LoopTask:
                 is_run = isinstance(other, RunPartition) and not other.plan.resident
                 if is_run and key[0] != self.key:  # what an earlier run has left in this process
                     _partitions.pop(key, None)
-        assert self.run is not None
-        assert self.choice is not None
-        part = RunPartition(self.plan, partition, self.run, self.choice)
+        part = self._begin_run(partition)
         if version > 0:
             part.load(version)
         return part
+
+    def _begin_run(self, partition: int) -> RunPartition:
+        assert self.run is not None
+        assert self.choice is not None
+        return RunPartition(self.plan, partition, self.run, self.choice)
 
     def _carry_out(
         self, partition: int, command: LoopCommand, report: LoopReport
