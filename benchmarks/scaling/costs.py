@@ -77,10 +77,7 @@ def _sizes(context: Context) -> Iterator[int]:
 
 
 def _hops(
-    context: Context,
-    partitions: int,
-    size: int,
-    clock: Callable[[], float] = time.perf_counter,
+    context: Context, partitions: int, size: int, clock: Callable[[], float] = time.perf_counter
 ) -> Iterator[float]:
     """Seconds of hops in which every partition sends ``size`` bytes to every one, as often as
     sizes say, once those which warm are done."""

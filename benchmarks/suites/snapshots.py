@@ -22,10 +22,7 @@ QUICK = (
 """With these it takes about a minute."""
 
 _DEFAULT = ("intervals-2", "intervals-4", "pause-1", "pause-2", "restore", "loss", "day")
-_GROUPS = {
-    "intervals": ("intervals-2", "intervals-4"),
-    "pause": ("pause-1", "pause-2"),
-}
+_GROUPS = {"intervals": ("intervals-2", "intervals-4"), "pause": ("pause-1", "pause-2")}
 
 
 def main(arguments: list[str]) -> int:
