@@ -10,7 +10,7 @@ from benchmarks.keyed import bulk, chain, counting, ratings, restoring, states, 
 from benchmarks.keyed.sizes import Sizes
 from tests.support.servers import PostgresServer, RedisServer
 
-__all__ = ["CASES", "run_case"]
+__all__ = ["CASES"]
 
 CASES: dict[str, Callable[[CaseProcess, Sizes], None]] = {
     "dict": bulk.dictionary,
@@ -35,11 +35,3 @@ CASES: dict[str, Callable[[CaseProcess, Sizes], None]] = {
     "chain": partial(chain.chain, True),
     "chain-inprocess": partial(chain.chain, False),
 }
-
-
-def run_case(process: CaseProcess) -> None:
-    """Do one case."""
-    sizes = process.sizes(Sizes)
-    process.ready()
-    with process.measuring():
-        CASES[process.case](process, sizes)

@@ -8,7 +8,7 @@ from benchmarks.case_process import CaseProcess
 from benchmarks.learning import instants, points, rates
 from benchmarks.learning.sizes import Sizes
 
-__all__ = ["CASES", "run_case"]
+__all__ = ["CASES"]
 
 CASES: dict[str, Callable[[CaseProcess, Sizes], None]] = {
     "points-ours": points.ours,
@@ -20,11 +20,3 @@ CASES: dict[str, Callable[[CaseProcess, Sizes], None]] = {
     "rates-svm": rates.svm,
     "rates-words": rates.words,
 }
-
-
-def run_case(process: CaseProcess) -> None:
-    """Do one case."""
-    sizes = process.sizes(Sizes)
-    process.ready()
-    with process.measuring():
-        CASES[process.case](process, sizes)

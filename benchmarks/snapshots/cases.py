@@ -13,7 +13,7 @@ from benchmarks.snapshots.pauses import pauses
 from benchmarks.snapshots.restoring import restoring
 from benchmarks.snapshots.sizes import Sizes
 
-__all__ = ["CASES", "run_case"]
+__all__ = ["CASES"]
 
 CASES: dict[str, Callable[[CaseProcess, Sizes], None]] = {
     "intervals-2": partial(intervals, 2, True),
@@ -25,11 +25,3 @@ CASES: dict[str, Callable[[CaseProcess, Sizes], None]] = {
     "loss": losses,
     "day": day,
 }
-
-
-def run_case(process: CaseProcess) -> None:
-    """Do one case."""
-    sizes = process.sizes(Sizes)
-    process.ready()
-    with process.measuring():
-        CASES[process.case](process, sizes)

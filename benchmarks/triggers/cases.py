@@ -9,7 +9,7 @@ from benchmarks.case_process import CaseProcess
 from benchmarks.triggers import accumulations, clustering, ranks, words, writes
 from benchmarks.triggers.sizes import Sizes
 
-__all__ = ["CASES", "run_case"]
+__all__ = ["CASES"]
 
 CASES: dict[str, Callable[[CaseProcess, Sizes], None]] = {
     "writes-memory": partial(writes.writes, backend="memory://bench"),
@@ -23,11 +23,3 @@ CASES: dict[str, Callable[[CaseProcess, Sizes], None]] = {
     "pagerank-spark": ranks.ranks_by_spark,
     "clustering": clustering.clustering,
 }
-
-
-def run_case(process: CaseProcess) -> None:
-    """Do one case."""
-    sizes = process.sizes(Sizes)
-    process.ready()
-    with process.measuring():
-        CASES[process.case](process, sizes)
