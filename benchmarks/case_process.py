@@ -18,8 +18,6 @@ from typing import Any
 from benchmarks.answers import Wrong
 from benchmarks.events import Events, Others
 
-__all__ = ["CaseProcess", "main"]
-
 
 class CaseProcess:
     """The job, and the way to tell its parent."""

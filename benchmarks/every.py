@@ -18,8 +18,6 @@ from benchmarks.page import write
 from benchmarks.registry import SUITES, TOOLS, Suite, fit_in
 from benchmarks.summary import Ran, summary
 
-__all__ = ["arguments_for", "main"]
-
 
 def main(arguments: list[str]) -> int:
     """Run the suites, write the page, print what they came to."""

@@ -17,12 +17,6 @@ from benchmarks.document import Document
 from benchmarks.processes import Limits
 from benchmarks.runner import CaseResult, run_case
 
-__all__ = [
-    "add_common", "add_sizes", "cache_of", "default_cache", "floats", "limits_of", "memory_of",
-    "names", "numbers", "option", "parts", "publish", "quotable", "run_cases", "say", "scales",
-    "sizes_of",
-]  # fmt: skip
-
 RESULTS = "benchmarks/results"
 Value = TypeVar("Value")
 

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["SUITES", "TOOLS", "Suite", "fit_in"]
-
 SIZE, FILES = ("--scale",), ("--scale", "--edges")
 
 

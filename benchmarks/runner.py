@@ -16,8 +16,6 @@ import numpy as np
 from benchmarks import processes
 from benchmarks.processes import Limits
 
-__all__ = ["CaseResult", "SuiteResults", "run_case"]
-
 Sizes = TypeVar("Sizes")
 
 _LOOK = 0.5  # seconds between looks at memory

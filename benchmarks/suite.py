@@ -31,8 +31,6 @@ from benchmarks.options import (
 from benchmarks.runner import SuiteResults
 from benchmarks.targets import Target
 
-__all__ = ["CaseSuite", "Parts", "filled"]
-
 
 @contextlib.contextmanager
 def _plain(process: CaseProcess, sizes: Any) -> Iterator[tuple[Any, ...]]:

@@ -12,8 +12,6 @@ from typing import Any, Generic, TypeVar
 
 from benchmarks.document import Document, Table
 
-__all__ = ["Target", "Verdict", "median", "ratio", "rows", "table", "verdicts", "wrong_answers"]
-
 Results = TypeVar("Results")
 
 _MET = {"reached": True, "**not reached**": False, "not reached": False}

@@ -17,8 +17,6 @@ from benchmarks.asynchrony.straggler import Straggler, idle, read_log, stragglin
 from benchmarks.case_process import CaseProcess
 from benchmarks.programs import Context
 
-__all__ = ["CASES", "context", "graphs_of", "named"]
-
 Case = Callable[[Context], None]
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from benchmarks.options import option
 
-__all__ = ["Sizes"]
-
 
 def _bounds(text: str) -> tuple[str, ...]:
     found = tuple(filter(None, text.split(",")))

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from benchmarks.options import names, option
 from benchmarks.snapshots.intervals import KINDS
 
-__all__ = ["Sizes"]
-
 
 @dataclass(frozen=True, slots=True)
 class Sizes:

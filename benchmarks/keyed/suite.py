@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from benchmarks import cells
+from benchmarks.case_process import CaseProcess
 from benchmarks.document import Table
-from benchmarks.keyed import chain, states
-from benchmarks.keyed.cases import CASES
+from benchmarks.keyed import bulk, chain, counting, ratings, restoring, states, words
 from benchmarks.keyed.ratings import RATIOS
 from benchmarks.keyed.restoring import PAIRS
 from benchmarks.keyed.sizes import Sizes
@@ -16,6 +17,31 @@ from benchmarks.keyed.words import LINES
 from benchmarks.runner import SuiteResults
 from benchmarks.suite import CaseSuite, Parts, filled
 from benchmarks.targets import Target, median, ratio
+from tests.support.servers import PostgresServer, RedisServer
+
+CASES: dict[str, Callable[[CaseProcess, Sizes], None]] = {
+    "dict": bulk.dictionary,
+    "valkey": bulk.valkey,
+    "memory-1": partial(bulk.loop, backend="memory://bench"),
+    "lmdb-1": bulk.loop,
+    "lmdb-2": partial(bulk.loop, partitions=2),
+    "strings-1": partial(bulk.loop, given="strings"),
+    "lists-1": partial(bulk.loop, given="lists"),
+    "redis-1": partial(bulk.served, RedisServer),
+    "postgres-1": partial(bulk.served, PostgresServer),
+    "states": states.states,
+    "processors": states.processors,
+    "count-lmdb": counting.counted,
+    "count-spark": counting.counted_by_spark,
+    "words-lmdb": words.words,
+    "words-bytewax": words.words_by_bytewax,
+    "words-spark": words.words_by_spark,
+    "restore": restoring.restore,
+    "ratings-lmdb": ratings.ratings,
+    "ratings-spark": ratings.ratings_by_spark,
+    "chain": partial(chain.chain, True),
+    "chain-inprocess": partial(chain.chain, False),
+}
 
 
 class Results(SuiteResults[Sizes]):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from benchmarks import cells
+from benchmarks.case_process import CaseProcess
 from benchmarks.document import Chart, Series, Table
-from benchmarks.learning.cases import CASES
+from benchmarks.learning import instants, points, rates
 from benchmarks.learning.data import ALPHA
 from benchmarks.learning.instants import KINDS
 from benchmarks.learning.rates import BOLD, BRANCHES, RATES
@@ -15,6 +16,18 @@ from benchmarks.learning.sizes import Sizes
 from benchmarks.runner import SuiteResults
 from benchmarks.suite import CaseSuite, Parts, filled
 from benchmarks.targets import Target, ratio
+
+CASES: dict[str, Callable[[CaseProcess, Sizes], None]] = {
+    "points-ours": points.ours,
+    "points-scikit-learn": points.scikit_learn,
+    "points-mllib": points.mllib,
+    "points-river": points.river,
+    "instants-svm": instants.svm,
+    "instants-kmeans": instants.kmeans,
+    "rates-svm": rates.svm,
+    "rates-words": rates.words,
+}
+
 
 WAYS = ("passes", "solve")  # in which ours comes near the best loss
 _OTHERS = {"MLlib": ("points-mllib", 5.0), "scikit-learn": ("points-scikit-learn", 1.0)}

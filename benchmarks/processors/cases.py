@@ -26,8 +26,6 @@ from vertexsdk.algorithms.sssp import ShortestPaths
 from vertexsdk.transport.spark import SparkWorkers
 from vertexsdk.transport.transport import DRIVER, PEERS
 
-__all__ = ["CASES", "PROGRAMS"]
-
 PROGRAMS: dict[str, tuple[Any, str]] = {**programs.PROGRAMS, "cdlp": (LabelPropagation, "label")}
 _SLOTS = 2  # beside those of processors
 _EDGES = 4_000  # of the graph for whole commands

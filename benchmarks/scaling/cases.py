@@ -15,8 +15,6 @@ from benchmarks.scaling import costs
 from benchmarks.scaling.context import PROGRAMS, Context
 from benchmarks.scaling.sizes import Sizes
 
-__all__ = ["CASES", "MASTERS", "context", "needed"]
-
 Case = Callable[[Context], None]
 
 MASTERS = {

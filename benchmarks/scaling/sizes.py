@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from benchmarks.options import option, scales
 
-__all__ = ["Sizes"]
-
 
 @dataclass(frozen=True, slots=True)
 class Sizes:

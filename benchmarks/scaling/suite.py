@@ -12,9 +12,10 @@ from typing import Any
 from benchmarks import cells, graphs
 from benchmarks.document import Chart, Series, Table
 from benchmarks.evolving.stream import EdgeStream
+from benchmarks.programs import ITERATIONS
 from benchmarks.runner import SuiteResults
 from benchmarks.scaling.cases import CASES, context, needed
-from benchmarks.scaling.context import ITERATIONS, PROGRAMS
+from benchmarks.scaling.context import PROGRAMS
 from benchmarks.scaling.fit import Fit, least_squares, power
 from benchmarks.scaling.sizes import Sizes
 from benchmarks.suite import CaseSuite

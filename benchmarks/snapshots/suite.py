@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from benchmarks import cells
+from benchmarks.case_process import CaseProcess
 from benchmarks.document import Chart, Series, Table
 from benchmarks.runner import SuiteResults
 from benchmarks.snapshots import losses
-from benchmarks.snapshots.cases import CASES
-from benchmarks.snapshots.day import MOMENTS
-from benchmarks.snapshots.intervals import AIM, KINDS
-from benchmarks.snapshots.restoring import AFTER, BEFORE
+from benchmarks.snapshots.day import MOMENTS, day
+from benchmarks.snapshots.intervals import AIM, KINDS, intervals
+from benchmarks.snapshots.pauses import pauses
+from benchmarks.snapshots.restoring import AFTER, BEFORE, restoring
 from benchmarks.snapshots.sizes import Sizes
 from benchmarks.suite import CaseSuite, Parts, filled
 from benchmarks.targets import Target, median, ratio
+
+CASES: dict[str, Callable[[CaseProcess, Sizes], None]] = {
+    "intervals-2": partial(intervals, 2, True),
+    "intervals-4": partial(intervals, 4, True),
+    "intervals-inprocess": partial(intervals, 2, False),
+    "pause-1": partial(pauses, 1),
+    "pause-2": partial(pauses, 2),
+    "restore": restoring,
+    "loss": losses.losses,
+    "day": day,
+}
+
 
 _LEAST = 20  # pauses, for a 99th percentile to be judged
 

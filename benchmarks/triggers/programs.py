@@ -8,8 +8,6 @@ import numpy as np
 
 from vertexsdk import Algebra, Array, Mean, Sum, Table, Triggers, accumulate, on_change
 
-__all__ = ["DIMENSIONS", "Additions", "KMeans", "Plain", "Silent", "Sums", "WriteCount"]
-
 DIMENSIONS = 50
 
 

@@ -7,8 +7,6 @@ from functools import partial
 
 from benchmarks.options import floats, option
 
-__all__ = ["Sizes"]
-
 
 @dataclass(frozen=True, slots=True)
 class Sizes:

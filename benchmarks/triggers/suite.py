@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from benchmarks import cells
+from benchmarks.case_process import CaseProcess
 from benchmarks.document import Chart, Series, Table
 from benchmarks.runner import SuiteResults
 from benchmarks.suite import CaseSuite, Parts, filled
 from benchmarks.targets import Target, median
+from benchmarks.triggers import accumulations, clustering, ranks, words, writes
 from benchmarks.triggers.accumulations import ALGEBRAS, SCHEDULES
-from benchmarks.triggers.cases import CASES
 from benchmarks.triggers.programs import DIMENSIONS
 from benchmarks.triggers.ranks import TOLERANCE
 from benchmarks.triggers.sizes import Sizes
 from benchmarks.triggers.writes import KINDS
+
+CASES: dict[str, Callable[[CaseProcess, Sizes], None]] = {
+    "writes-memory": partial(writes.writes, backend="memory://bench"),
+    "writes-lmdb": writes.writes,
+    "preemption": accumulations.preemption,
+    "reuse": accumulations.reuse,
+    "words-ours": words.words,
+    "words-spark": words.words_by_spark,
+    "words-pathway": words.words_by_pathway,
+    "pagerank-ours": ranks.ranks,
+    "pagerank-spark": ranks.ranks_by_spark,
+    "clustering": clustering.clustering,
+}
+
 
 STORES = {"writes-memory": "memory", "writes-lmdb": "LMDB"}
 BATCH_JOBS = {"words": "word count", "pagerank": "PageRank"}

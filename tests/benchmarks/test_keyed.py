@@ -12,9 +12,8 @@ import pytest
 
 from benchmarks import document
 from benchmarks.keyed import suite, windows
-from benchmarks.keyed.cases import CASES
 from benchmarks.keyed.sizes import Sizes
-from benchmarks.keyed.suite import SUITE
+from benchmarks.keyed.suite import CASES, SUITE
 from benchmarks.runner import CaseResult
 
 ROOT = Path(__file__).parents[2]

@@ -15,9 +15,8 @@ import pytest
 from benchmarks import document
 from benchmarks.answers import Wrong
 from benchmarks.learning import data, instants, rates, suite
-from benchmarks.learning.cases import CASES
 from benchmarks.learning.sizes import Sizes
-from benchmarks.learning.suite import SUITE
+from benchmarks.learning.suite import CASES, SUITE
 from benchmarks.runner import CaseResult
 
 ROOT = Path(__file__).parents[2]

@@ -15,10 +15,9 @@ from benchmarks import document
 from benchmarks.answers import Wrong
 from benchmarks.runner import CaseResult
 from benchmarks.triggers import clustering, pages, ranks, suite, words
-from benchmarks.triggers.cases import CASES
 from benchmarks.triggers.programs import DIMENSIONS
 from benchmarks.triggers.sizes import Sizes
-from benchmarks.triggers.suite import SUITE
+from benchmarks.triggers.suite import CASES, SUITE
 
 ROOT = Path(__file__).parents[2]
 MACHINE = {"versions": {}, "date": "2026-11-21", "processor": "", "cores": 2, "memory": 1}
