@@ -1,8 +1,8 @@
 """One case in a process of its own: a job as JSON on standard input, events as JSON lines.
 
 Run as ``python -m benchmarks.case_process``; `benchmarks.runner` hears its events. The job names a
-module with a function ``run_case(process)``, which tells `CaseProcess.ready` what graph it has, and
-measures inside `CaseProcess.measuring`.
+module with a ``SUITE`` (`benchmarks.suite`) or a function ``run_case(process)``, which tells
+`CaseProcess.ready` what graph it has, and measures inside `CaseProcess.measuring`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from typing import Any
 
 from benchmarks.answers import Wrong
 from benchmarks.events import Events, Others
-
-__all__ = ["CaseProcess", "main"]
 
 
 class CaseProcess:
@@ -56,7 +54,8 @@ def main() -> None:
     job: dict[str, Any] = json.load(sys.stdin)
     process = CaseProcess(job)
     try:
-        importlib.import_module(job["suite"]).run_case(process)
+        module = importlib.import_module(job["suite"])
+        getattr(module, "SUITE", module).run_case(process)
     except Wrong as wrong:
         process.events.tell("failed", why=f"wrong answer: {wrong}")
     except Exception as error:  # told to the parent, which shows it in the table

@@ -5,8 +5,6 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-__all__ = ["QUIET", "disturbed", "middle", "number", "seconds", "spread", "times"]
-
 QUIET = 0.1  # share of the cores that others may use before a time is not to be quoted
 
 

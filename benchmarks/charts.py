@@ -9,8 +9,6 @@ from collections.abc import Sequence
 
 from benchmarks.document import Chart
 
-__all__ = ["colors", "svg"]
-
 _OURS = ("#0b5cad", "#4d94d6", "#8fbde6")
 _OTHERS = ("#eb6a1b", "#53a45b", "#6d1d66", "#d078a0", "#5b4730", "#7c21ec", "#c9a20a", "#7f868e")
 _SYSTEMS = (

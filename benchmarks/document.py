@@ -15,19 +15,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Literal
 
-__all__ = [
-    "Chart",
-    "Document",
-    "Section",
-    "Series",
-    "Table",
-    "grid",
-    "markdown",
-    "opened",
-    "parts",
-    "save",
-]
-
 
 @dataclass(slots=True)
 class Table:

@@ -17,8 +17,6 @@ from typing import Any
 from benchmarks import graphs
 from benchmarks.options import cache_of, default_cache, say, scales
 
-__all__ = ["main"]
-
 MEMORY, TIME = 1.5, 3.0
 PROGRAMS = ("pagerank", "wcc", "sssp", "cdlp", "hits")
 _CHILD = """

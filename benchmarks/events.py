@@ -9,8 +9,6 @@ from pathlib import Path
 
 from benchmarks import processes
 
-__all__ = ["Events", "Others"]
-
 
 class Events:
     """The child's end of the protocol: one JSON object per line, each with its kind and time."""

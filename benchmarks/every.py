@@ -18,8 +18,6 @@ from benchmarks.page import write
 from benchmarks.registry import SUITES, TOOLS, Suite, fit_in
 from benchmarks.summary import Ran, summary
 
-__all__ = ["arguments_for", "main"]
-
 
 def main(arguments: list[str]) -> int:
     """Run the suites, write the page, print what they came to."""
@@ -102,7 +100,7 @@ def _chosen(options: argparse.Namespace) -> list[Suite]:
 
 def arguments_for(suite: Suite, options: argparse.Namespace) -> list[str]:
     """What a suite is called with: what is quick for it, then those of our options it takes."""
-    given = list(getattr(suite.load(), "QUICK", ())) if options.quick else []
+    given = list(suite.quick()) if options.quick else []
     if options.scale is not None and "--scale" in suite.takes:
         given += suite.scaled(options.scale)
     for name in ("edges", "changes"):

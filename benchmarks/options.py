@@ -8,20 +8,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from benchmarks import document, processes
 from benchmarks.document import Document
 from benchmarks.processes import Limits
 from benchmarks.runner import CaseResult, run_case
 
-__all__ = [
-    "add_common", "cache_of", "default_cache", "limits_of", "memory_of", "names", "numbers",
-    "parts", "publish", "quotable", "run_cases", "say", "scales", "sizes_of",
-]  # fmt: skip
-
 RESULTS = "benchmarks/results"
+Value = TypeVar("Value")
 
 
 def add_common(
@@ -134,6 +131,17 @@ def numbers(text: str) -> tuple[int, ...]:
     return tuple(sorted({int(word) for word in words}))
 
 
+def floats(text: str, most: float = 3600.0) -> tuple[float, ...]:
+    """Reads 0.5,1,3."""
+    try:
+        read = sorted({float(word) for word in text.split(",")})
+    except ValueError:
+        read = []
+    if not read or not 0 < read[0] <= read[-1] <= most:
+        raise argparse.ArgumentTypeError(f"{text!r}: give numbers up to {most:g}, as 0.5,1,3")
+    return tuple(read)
+
+
 def scales(text: str) -> tuple[int, ...]:
     """Reads R-MAT scales: 20, 14..20, or 14,16."""
     first, dots, last = text.partition("..")
@@ -143,3 +151,31 @@ def scales(text: str) -> tuple[int, ...]:
     if not words or len(words) != len(text.split(",")) or not 4 <= min(words) <= max(words) <= 26:
         raise argparse.ArgumentTypeError(f"{text!r}: give scales from 4 to 26, as 14..20 or 14,16")
     return tuple(sorted(words))
+
+
+_READ: dict[str, Callable[[str], Any]] = {
+    "int": int, "float": float, "str": str, "tuple[int, ...]": numbers, "tuple[float, ...]": floats,
+}  # fmt: skip
+
+
+def option(default: Value, text: str, read: Callable[[str], Any] | None = None) -> Value:
+    """A field of a suite's sizes that has an option of its name on the command line.
+
+    Args:
+        text: its help.
+        read: reads the option's value; by default it is read as the field's type.
+    """
+    return field(default=default, metadata={"help": text, "read": read})
+
+
+def add_sizes(parser: argparse.ArgumentParser, sizes: Any) -> None:
+    """An option for each field of the dataclass that was made by `option`."""
+    for each in fields(sizes):
+        if each.metadata:
+            scale = each.name == "scale"
+            parser.add_argument(
+                f"--{each.name.replace('_', '-')}", default=each.default,
+                type=each.metadata["read"] or _READ[str(each.type)], help=each.metadata["help"],
+                choices=range(4, 27) if scale else None,
+                metavar="4..26" if scale else each.name.upper(),
+            )  # fmt: skip

@@ -20,8 +20,6 @@ from benchmarks.charts import svg
 from benchmarks.document import Chart, Document, opened, parts
 from benchmarks.targets import verdicts, wrong_answers
 
-__all__ = ["Result", "html", "main", "newest", "write"]
-
 SUITES = ("batch", "evolving", "state", "asynchrony", "scaling", "examples", "profile", "soak")
 """In the order in which the page shows them."""
 

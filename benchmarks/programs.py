@@ -18,8 +18,6 @@ from vertexsdk.algorithms.sssp import ShortestPaths
 from vertexsdk.algorithms.wcc import ConnectedComponents
 from vertexsdk.graph.graph import VariantInfo
 
-__all__ = ["ITERATIONS", "PROGRAMS", "TINY_SCALE", "Context", "check", "params_of", "prepare"]
-
 ITERATIONS = 10  # of PageRank
 TINY_SCALE = 8  # of the R-MAT graph that makes kernels and workers warm
 PROGRAMS: dict[str, tuple[Any, str]] = {

@@ -7,15 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["SUITES", "TOOLS", "Suite", "fit_in"]
-
 SIZE, FILES = ("--scale",), ("--scale", "--edges")
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """One suite: a module with ``main(arguments) -> exit status``, and ``QUICK``, its arguments for
-    ``./dev bench --quick``.
+    """One suite: a module with ``SUITE``, a `benchmarks.suite.CaseSuite`, or with
+    ``main(arguments) -> exit status`` and ``QUICK``, its arguments for ``./dev bench --quick``.
 
     ``takes``: which of ``--scale``, ``--edges`` and ``--changes`` it knows; all know ``--out`` and
     ``--cache``. ``always``: whether it runs when no suite is named. ``scaled``: what else than
@@ -29,8 +27,15 @@ class Suite:
     scaled: Callable[[int], list[str]] = lambda scale: ["--scale", str(scale)]
 
     def load(self) -> Any:
-        """Its module."""
-        return importlib.import_module(self.module)
+        """What has its ``main``."""
+        module = importlib.import_module(self.module)
+        return getattr(module, "SUITE", module)
+
+    def quick(self) -> tuple[str, ...]:
+        """Its arguments for ``./dev bench --quick``; none where it has no quick form."""
+        loaded = self.load()
+        arguments: tuple[str, ...] = getattr(loaded, "QUICK", None) or getattr(loaded, "quick", ())
+        return arguments
 
 
 def _growing(scale: int) -> list[str]:
@@ -51,13 +56,13 @@ SUITES = {
         Suite("catalogue", "benchmarks.suites.catalogue", SIZE, scaled=_at_most_16),
         Suite("evolving", "benchmarks.suites.evolving", ("--scale", "--edges", "--changes")),
         Suite("state", "benchmarks.suites.state", SIZE),
-        Suite("asynchrony", "benchmarks.suites.asynchrony", SIZE),
-        Suite("scaling", "benchmarks.suites.scaling", SIZE, scaled=_growing),
-        Suite("processors", "benchmarks.suites.processors", SIZE),
-        Suite("snapshots", "benchmarks.suites.snapshots", SIZE),
-        Suite("keyed", "benchmarks.suites.keyed"),
-        Suite("learning", "benchmarks.suites.learning"),
-        Suite("triggers", "benchmarks.suites.triggers"),
+        Suite("asynchrony", "benchmarks.asynchrony.suite", SIZE),
+        Suite("scaling", "benchmarks.scaling.suite", SIZE, scaled=_growing),
+        Suite("processors", "benchmarks.processors.suite", SIZE),
+        Suite("snapshots", "benchmarks.snapshots.suite", SIZE),
+        Suite("keyed", "benchmarks.keyed.suite"),
+        Suite("learning", "benchmarks.learning.suite"),
+        Suite("triggers", "benchmarks.triggers.suite"),
         Suite("examples", "benchmarks.suites.examples", SIZE),
         Suite("profile", "benchmarks.suites.profile", FILES),
         Suite("soak", "benchmarks.suites.soak", always=False),

@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
 from benchmarks import processes
 from benchmarks.processes import Limits
-
-__all__ = ["CaseResult", "SuiteResults", "run_case"]
 
 Sizes = TypeVar("Sizes")
 
@@ -71,6 +71,16 @@ class SuiteResults(Generic[Sizes]):
         """None where there is no figure of that name."""
         figures = self.figures(case, name)
         return statistics.median(figures) if figures else None
+
+    def ratio(self, case: str, name: str, beside: str, other: str | None = None) -> float | None:
+        """Of the medians of two cases; ``other``: the name of the second figure."""
+        ours, theirs = self.median(case, name), self.median(beside, other or name)
+        return None if ours is None or not theirs else ours / theirs
+
+    def percentile(self, case: str, name: str, percent: float) -> float | None:
+        """Of the figures of a name; None where there are none."""
+        figures = self.figures(case, name)
+        return float(np.percentile(figures, percent)) if figures else None
 
     def problems(self) -> list[str]:
         """What did not end well, in words."""

@@ -10,8 +10,6 @@ from pathlib import Path
 from benchmarks.document import Document, opened
 from benchmarks.targets import Verdict, verdicts, wrong_answers
 
-__all__ = ["Ran", "summary"]
-
 
 @dataclass(frozen=True, slots=True)
 class Ran:

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from benchmarks.document import Document, Section, Table
-
-__all__ = ["Target", "Verdict", "rows", "sections", "table", "verdicts", "wrong_answers"]
+from benchmarks.document import Document, Table
 
 Results = TypeVar("Results")
 
@@ -25,7 +23,7 @@ class Target(Generic[Results]):
     """One target: how its number is read from the results, its unit, and the bound it must keep.
 
     ``measure`` returns None where the run has no such number. ``at_least``: the number must be at
-    least the bound, otherwise at most.
+    least the bound, otherwise at most. ``beside``: the system that it is a ratio to.
     """
 
     title: str
@@ -33,12 +31,31 @@ class Target(Generic[Results]):
     bound: float
     unit: str = "×"
     at_least: bool = False
+    beside: str = ""
+
+
+def median(case: str, name: str, times: float = 1.0) -> Callable[[Any], float | None]:
+    """What measures the median of a case's figures, so many times."""
+
+    def measure(r: Any) -> float | None:
+        value = r.median(case, name)
+        return None if value is None else times * value
+
+    return measure
+
+
+def ratio(
+    case: str, name: str, beside: str | None = None, other: str | None = None
+) -> Callable[[Any], float | None]:
+    """What measures the ratio of two medians; ``beside`` and ``other``: the second's case and
+    name, the same as the first's by default."""
+    return lambda r: r.ratio(case, name, beside or case, other)
 
 
 def rows(
     targets: Iterable[Target[Results]], results: Results, unjudged: str | None = None
 ) -> list[list[str]]:
-    """A row for every target whose number was measured: title, number, bound, verdict.
+    """A row for every target whose number was measured: title, beside, number, bound, verdict.
 
     Args:
         unjudged: why no target can be judged; stands in the place of every verdict.
@@ -50,31 +67,25 @@ def rows(
             continue
         met = number >= target.bound if target.at_least else number <= target.bound
         verdict = unjudged or ("reached" if met else "**not reached**")
-        sign = "≥" if target.at_least else "≤"
+        bound = f"{'≥' if target.at_least else '≤'} {target.bound:,g}"
         shown = f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"
-        judged.append(
-            [target.title, f"{shown} {target.unit}", f"{sign} {target.bound:,g}", verdict]
-        )
+        judged.append([target.title, target.beside, f"{shown} {target.unit}", bound, verdict])
     return judged
 
 
-def sections(
+def table(
     targets: Iterable[Target[Results]],
     results: Results,
-    problems: Iterable[str],
     unjudged: str | None = None,
-) -> list[Section]:
-    """The section of the targets and of what was not measured; none where there is neither."""
-    judged = rows(targets, results, unjudged)
-    text = "\n".join(f"- **Not measured:** {problem}" for problem in problems)
-    if not judged and not text:
-        return []
-    return [Section("What must be reached", text, [table(judged)] if judged else [])]
-
-
-def table(judged: list[list[str]], title: str = "") -> Table:
-    """The rows of `rows` as a table."""
-    return Table(["what ours must reach", "measured", *_HEAD], judged, title)
+    shown: Iterable[list[str]] = (),
+    title: str = "",
+) -> Table | None:
+    """The rows, and further ones that have no bound; None where there are none."""
+    judged = [*rows(targets, results, unjudged), *shown]
+    beside = ["beside"] if any(row[1] for row in judged) else []
+    found = [row if beside else [row[0], *row[2:]] for row in judged]
+    head = ["what ours must reach", *beside, "measured", *_HEAD]
+    return Table(head, found, title) if found else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,6 @@ from benchmarks.asynchrony.straggler import Straggler, idle, read_log, stragglin
 from benchmarks.case_process import CaseProcess
 from benchmarks.programs import Context
 
-__all__ = ["CASES", "graphs_of", "named", "run_case"]
-
 Case = Callable[[Context], None]
 
 
@@ -106,14 +104,13 @@ def slots(case: str, sizes: Sizes) -> int:
     return partitions.get(case, sizes.partitions) + 2
 
 
-def run_case(process: CaseProcess) -> None:
-    """Do one case."""
-    sizes = process.sizes(Sizes)
+@contextlib.contextmanager
+def context(process: CaseProcess, sizes: Sizes) -> Iterator[tuple[Context]]:
+    """What a case is given."""
     graph = graph_of(graphs_of(process.case), sizes, process.cache)
     master = f"local[{slots(process.case, sizes)}]"
-    context = Context(sizes, process.cache, process.scratch, process.note, master)
+    given = Context(sizes, process.cache, process.scratch, process.note, master)
     process.ready(graph.edges, graph.origin)
     process.note("vertices", graph.vertices)
-    with process.measuring():
-        CASES[process.case](context)
-    context.spark.stop()
+    yield (given,)
+    given.spark.stop()

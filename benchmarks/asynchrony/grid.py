@@ -16,8 +16,6 @@ import numpy.typing as npt
 
 from benchmarks import graphs, rmat
 
-__all__ = ["MISSING", "blocks", "of_side"]
-
 IntArray = npt.NDArray[np.int64]
 
 MISSING = 0.05

@@ -22,8 +22,6 @@ from vertexsdk import Graph, Program, read
 from vertexsdk.engine import batch_run
 from vertexsdk.engine.run_options import RunOptions
 
-__all__ = ["COUNTED", "Run", "graph_of", "take_turns"]
-
 COUNTED = (
     "iterations", "hops", "updates", "prepares", "prepare_messages", "acknowledges", "held",
     "messages", "bytes", "delay_bound", "boundary_share", "cut",

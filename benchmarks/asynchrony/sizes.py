@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass
 
-__all__ = ["Sizes"]
+from benchmarks.options import option
+
+
+def _bounds(text: str) -> tuple[str, ...]:
+    found = tuple(filter(None, text.split(",")))
+    if found[:1] != ("1",) or not all(b == "auto" or (b.isdigit() and int(b)) for b in found):
+        raise argparse.ArgumentTypeError(f"{text!r}: give bounds, the first one 1, as 1,16,auto")
+    return found
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r}: give a number of seconds above 0")
+    return seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,31 +27,24 @@ class Sizes:
     """Given to every case.
 
     Attributes:
-        scale: of R-MAT.
-        grid: vertices along one side of the grid of streets.
         paper, paper_partitions: bounds and numbers of partitions of the paper's table 2.
-        bounds, partitions: of hops and time to convergence; "auto" is a bound.
-        partitioner: the structural one that stands beside the hash.
-        times, least, turn: how much slower the straggler is, the seconds that its own work is
-            taken to last at least, as a hop does not take less, and the seconds after which
-            another partition is the straggler.
         cost: the bound whose protocol's cost is measured.
-        repeats, budget: runs of each bound; none is begun after so many seconds of runs.
-        limit: seconds for one run.
     """
 
-    scale: int = 20
-    grid: int = 1000
+    scale: int = option(20, "of R-MAT")
+    grid: int = option(1000, "vertices along one side")
     paper: tuple[str, ...] = ("1", "256", "65536")
     paper_partitions: tuple[int, ...] = (4, 8)
-    bounds: tuple[str, ...] = ("1", "4", "16", "64", "256", "auto")
-    partitions: int = 4
-    partitioner: str = "ldg"
-    times: float = 4.0
-    least: float = 0.001
-    turn: float = 1.0
+    bounds: tuple[str, ...] = option(
+        ("1", "4", "16", "64", "256", "auto"), "of parts b and c: 1,4,auto", _bounds
+    )
+    partitions: int = option(4, "of parts b and c")
+    partitioner: str = option("ldg", "beside the hash: ldg, fennel or metis")
+    times: float = option(4.0, "how much slower the straggler is")
+    least: float = option(0.001, "seconds of its work in a hop, at least")
+    turn: float = option(1.0, "seconds until another one is slow", _seconds)
     cost: str = "256"
-    repeats: int = 3
-    budget: float = 60.0
-    limit: float = 600.0
+    repeats: int = option(3, "runs of each bound")
+    budget: float = option(60.0, "seconds after which none is begun")
+    limit: float = option(600.0, "seconds for one run")
     cores: int = 2

@@ -24,8 +24,6 @@ from vertexsdk.engine._iterations import Iterations
 from vertexsdk.engine.loop._loop_task import LoopTask
 from vertexsdk.engine.loop._run_partition import RunPartition
 
-__all__ = ["SlowIterations", "SlowTask", "Spell", "Straggler", "idle", "read_log", "straggling"]
-
 
 @dataclass(frozen=True, slots=True)
 class Straggler:

@@ -10,8 +10,6 @@ from typing import Any
 from benchmarks.batch.runner import MeasureResult, SystemResult
 from benchmarks.graphs import BenchGraph
 
-__all__ = ["OURS", "Run", "median"]
-
 OURS = "ours"
 
 Result = tuple[BenchGraph, list[SystemResult]]

@@ -91,12 +91,12 @@ _GAP = {
 _GAP_SCALE, _GAP_CORES, _GAP_RATIO = 20, 2, 3.0
 
 
-def table(graph: BenchGraph, standings: list[SystemResult]) -> Table:
+def table(graph: BenchGraph, standings: list[SystemResult]) -> Table | None:
     """The aims that something was measured for; they are stated for R-MAT 20."""
     unjudged = _unjudged(standings)
     if graph.scale != 20:
         unjudged = "stated for R-MAT 20"
-    return targets.table(targets.rows(TARGETS, _of(graph, standings), unjudged), "Aims")
+    return targets.table(TARGETS, _of(graph, standings), unjudged, title="Aims")
 
 
 def beside_limits(graph: BenchGraph, standings: list[SystemResult], cores: int) -> Table | None:
@@ -112,7 +112,7 @@ def beside_limits(graph: BenchGraph, standings: list[SystemResult], cores: int) 
         mine = results.seconds("ours", name)
         if mine is not None:
             target: Target[float] = Target(BY_NAME[name].title, lambda ratio: ratio, _GAP_RATIO)
-            ((title, *rest),) = targets.rows([target], mine / limit, unjudged)
+            ((title, _, *rest),) = targets.rows([target], mine / limit, unjudged)
             rows.append([title, f"{limit:.3f}", f"{mine:.3f}", *rest])
     return Table(
         ["", "GAP, seconds", "ours, 1 partition, seconds", "ratio", "aim", ""],

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from benchmarks import streaming
-from benchmarks.evolving.cases import SUITE
+from benchmarks.evolving.cases import MODULE
 from benchmarks.evolving.context import stream_of
 from benchmarks.evolving.sizes import Sizes
 from benchmarks.peers import Unavailable
@@ -123,7 +123,7 @@ def ours_there(found: Iterable[Beside], setting: Setting) -> dict[str, dict[str,
         for case in dict.fromkeys(cases):
             folder = setting.scratch / f"ours-{sizes.scale}-{case}"
             answers.setdefault(graph, {})[case] = run_case(
-                SUITE, case, sizes, setting.cache, folder, setting.limits, setting.say
+                MODULE, case, sizes, setting.cache, folder, setting.limits, setting.say
             )
             shutil.rmtree(folder)
     return answers

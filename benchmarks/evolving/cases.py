@@ -16,7 +16,7 @@ from benchmarks.evolving.sizes import Sizes
 from benchmarks.evolving.soak import HEAP, soaking
 from benchmarks.timing import timed
 
-SUITE = __name__
+MODULE = __name__
 Case = Callable[[Context], None]
 
 

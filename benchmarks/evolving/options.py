@@ -12,12 +12,7 @@ from benchmarks.streaming import SYSTEMS
 PARTS = {
     "a": ("a-shortest_paths", "a-components"),
     "b": ("b-pagerank",),
-    "c": (
-        "c-shortest_paths",
-        "c-shortest_paths-batch",
-        "c-pagerank",
-        "c-pagerank-batch",
-    ),
+    "c": ("c-shortest_paths", "c-shortest_paths-batch", "c-pagerank", "c-pagerank-batch"),
     "d": ("d-shortest_paths",),
     "e": ("e-shortest_paths",),
     "f": ("f-shortest_paths",),

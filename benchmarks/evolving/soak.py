@@ -6,10 +6,7 @@ from benchmarks.evolving.context import Context, pieces
 from benchmarks.timing import timed
 from vertexsdk.engine.commands import QUIET
 
-HEAP = {
-    "spark.driver.memory": "2g",
-    "spark.driver.extraJavaOptions": "-Xms2g -XX:+AlwaysPreTouch",
-}
+HEAP = {"spark.driver.memory": "2g", "spark.driver.extraJavaOptions": "-Xms2g -XX:+AlwaysPreTouch"}
 """The JVM would take more of its heap for as long as it may, needed or not. So it is given all of
 it at once; whether more and more of it is used, what its collections leave says."""
 

@@ -81,5 +81,4 @@ def table(results: Results) -> Table | None:
     unjudged = "machine not quiet" if results.others() > QUIET else None
     if not _as_stated(results.sizes):
         unjudged = "stated for other sizes"
-    judged = targets.rows(TARGETS, results, unjudged)
-    return targets.table(judged) if judged else None
+    return targets.table(TARGETS, results, unjudged)

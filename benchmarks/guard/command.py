@@ -18,8 +18,6 @@ from benchmarks import machine, processes
 from benchmarks.guard.comparing import Comparison, better, compared, failed, read, stored_as
 from benchmarks.options import default_cache, say
 
-__all__ = ["main"]
-
 STORED = Path(__file__).parent.parent / "guard.json"
 
 

@@ -10,8 +10,6 @@ from typing import Any
 
 from benchmarks.document import grid
 
-__all__ = ["FACTOR", "Comparison", "Stored", "better", "compared", "failed", "read", "stored_as"]
-
 FACTOR = 3.0
 """How many times the stored ratio the found one may be, where a line says nothing else."""
 

@@ -17,8 +17,6 @@ from benchmarks.peers.ours import Ours
 from benchmarks.state.floors import floor_of
 from vertexsdk.state import open_store
 
-__all__ = ["commits", "hops", "interpreted"]
-
 _CHAIN, _SMALL, _ITERATIONS = 20, 11, 5
 _VERTICES, _CHANGED = 1_000_000, 1000
 

@@ -12,8 +12,6 @@ from benchmarks.guard.comparing import Comparison
 from benchmarks.guard.timing import in_turns, seconds
 from benchmarks.peers.ours import Ours
 
-__all__ = ["queries"]
-
 SCALE, CHANGES, ROUNDS = 16, 200, 8
 
 

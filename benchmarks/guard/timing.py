@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-__all__ = ["in_turns", "seconds"]
-
 
 def in_turns(rounds: int, sides: Sequence[Callable[[], float]]) -> list[float]:
     """The least seconds of each side; each tells its own. All have their turn in every round."""

@@ -18,8 +18,6 @@ from benchmarks.keyed.sizes import Sizes
 from tests.support.servers import NotInstalled, PostgresServer, RedisServer
 from vertexsdk import StatefulLoop
 
-__all__ = ["dictionary", "loop", "served", "valkey"]
-
 _FEWER = 8  # calls of a turn with a server, which takes 0.1 s for what takes a dict 0.01
 _PIPELINE = 1000  # commands that the client sends at once
 

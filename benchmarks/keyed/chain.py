@@ -13,8 +13,6 @@ from benchmarks.keyed.sizes import Sizes
 from benchmarks.keyed.turns import in_turns, options
 from vertexsdk import StatefulLoop, session
 
-__all__ = ["AIM", "chain"]
-
 AIM = 3.0  # seconds between snapshots, of the target
 _PARTITIONS = 2
 _BATCH, _BATCHES = 1 << 16, 16

@@ -13,8 +13,6 @@ from vertexsdk import (
     on_all,
 )
 
-__all__ = ["Chain", "KeyCount", "KeyValue", "Names", "Recommender", "WordCount"]
-
 
 class KeyValue(Stateful):
     """The class of the SDG paper's figures 6, 7 and 11."""

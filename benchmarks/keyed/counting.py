@@ -18,8 +18,6 @@ from benchmarks.keyed.sizes import Sizes
 from benchmarks.keyed.spark_streams import streaming_session
 from vertexsdk import StatefulLoop
 
-__all__ = ["counted", "counted_by_spark"]
-
 _FILES = 8
 _TINY = 1_000, 10  # rows and keys of the stream that comes first, untimed
 

@@ -18,8 +18,6 @@ from benchmarks.keyed.sizes import Sizes
 from benchmarks.keyed.spark_streams import streaming_session
 from vertexsdk import StatefulLoop
 
-__all__ = ["RATIOS", "ratings", "ratings_by_spark"]
-
 RATIOS = ((1, 5), (1, 1), (5, 1))  # reads to writes
 _USERS, _ITEMS = 943, 1682  # of MovieLens 100K, which has 106 ratings of a user
 _ROUNDS = 3  # in which the requests of a ratio come: first writes, then reads

@@ -14,8 +14,6 @@ from benchmarks.keyed.states import Writer
 from benchmarks.snapshots.intervals import NEVER
 from vertexsdk import StatefulLoop, session
 
-__all__ = ["PAIRS", "restore"]
-
 PAIRS = ((1, 1), (1, 2), (2, 2))  # partitions before and after
 _SLOTS = 4  # of the session
 _ASKED = 1000

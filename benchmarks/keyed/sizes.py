@@ -4,56 +4,36 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from benchmarks.options import names, option
 from benchmarks.snapshots.intervals import KINDS
-
-__all__ = ["Sizes"]
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Given to every case.
+    """Given to every case."""
 
-    Attributes:
-        keys: different ones that are put in bulk, drawn from 62 bits.
-        calls: in bulk, of each kind and turn.
-        turns: of each kind.
-        single: calls one by one.
-        states: MB of state, of which random keys are put.
-        processors: on which such a state is.
-        each: MB of state of each of these.
-        kinds: of snapshots.
-        intervals: seconds between them, with the smallest state; the others have the target's.
-        chain_intervals: the same, where calls are shuffled three times.
-        turn: seconds of a turn with a kind of snapshot, at least; it has at least one interval.
-        rounds: turns of each kind at the interval of the target; one at the others.
-        events: rows of the stream whose keys are counted.
-        counted: different keys of it.
-        windows: milliseconds.
-        seconds: of words in windows of one length.
-        restored: MB of state that are restored.
-        repeats: of each restoration.
-        ratings: there before requests are measured.
-        requests: of each ratio of reads and writes.
-    """
-
-    keys: int = 1_000_000
-    calls: int = 1 << 20
-    turns: int = 3
-    single: int = 500
-    states: tuple[int, ...] = (100, 1000)
-    processors: tuple[int, ...] = (1, 2, 4)
-    each: int = 25
-    kinds: tuple[str, ...] = KINDS
-    intervals: tuple[float, ...] = (2.0, 5.0, 10.0)
-    chain_intervals: tuple[float, ...] = (0.5, 1.0, 3.0, 10.0)
-    turn: float = 3.0
-    rounds: int = 3
-    events: int = 1_000_000
-    counted: int = 10_000
-    windows: tuple[int, ...] = (10, 25, 50, 100)
-    seconds: float = 3.0
-    restored: int = 1000
-    repeats: int = 2
-    ratings: int = 20_000
-    requests: int = 600
+    keys: int = option(1_000_000, "different keys")
+    calls: int = option(1 << 20, "in bulk, of each kind and turn")
+    turns: int = option(3, "of each kind")
+    single: int = option(500, "calls one by one")
+    states: tuple[int, ...] = option((100, 1000), "MB of state: 100,1000")
+    processors: tuple[int, ...] = option((1, 2, 4), "with a state each: 1,2,4")
+    each: int = option(25, "MB of state of each of these")
+    kinds: tuple[str, ...] = option(KINDS, "of snapshots", names(KINDS))
+    intervals: tuple[float, ...] = option(
+        (2.0, 5.0, 10.0), "seconds between snapshots, smallest state: 2,5,10"
+    )
+    chain_intervals: tuple[float, ...] = option(
+        (0.5, 1.0, 3.0, 10.0), "the same, calls that are shuffled three times"
+    )
+    turn: float = option(3.0, "seconds of a turn, at least")
+    rounds: int = option(3, "turns at the interval of the target")
+    events: int = option(1_000_000, "rows whose keys are counted")
+    counted: int = option(10_000, "different keys of these")
+    windows: tuple[int, ...] = option((10, 25, 50, 100), "milliseconds: 10,25,50,100")
+    seconds: float = option(3.0, "of windows of one length")
+    restored: int = option(1000, "MB of state that are restored")
+    repeats: int = option(2, "of restoring and counting")
+    ratings: int = option(20_000, "there before requests are measured")
+    requests: int = option(600, "of each ratio of reads and writes")
     cores: int = 2

@@ -7,8 +7,6 @@ from typing import Any
 from benchmarks.keyed.sizes import Sizes
 from vertexsdk import session
 
-__all__ = ["streaming_session"]
-
 _STATE = "spark.sql.streaming.stateStore"
 
 

@@ -14,8 +14,6 @@ from benchmarks.keyed.sizes import Sizes
 from benchmarks.keyed.turns import in_turns, options
 from vertexsdk import StatefulLoop, session
 
-__all__ = ["AIM", "KEYS_PER_MB", "Writer", "processors", "states"]
-
 AIM = 10.0  # seconds between snapshots, of the target
 KEYS_PER_MB = 40_000  # 25 bytes each: key, value, a mark, and the index
 _SCATTER = 2654435761  # times the number of a key is the key

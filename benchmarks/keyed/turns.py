@@ -11,8 +11,6 @@ from benchmarks.keyed.sizes import Sizes
 from benchmarks.snapshots.intervals import NEVER
 from vertexsdk import StatefulLoop
 
-__all__ = ["in_turns", "options"]
-
 
 def options(kind: str, every: float) -> dict[str, Any]:
     """Arguments of a loop with this kind of snapshot."""

@@ -11,8 +11,6 @@ import numpy as np
 
 from benchmarks.case_process import CaseProcess
 
-__all__ = ["WORDS_OF_A_LINE", "Text", "sustained"]
-
 WORDS_OF_A_LINE = 10
 _FULL = 0.8  # of a window, which one that is tried must not take longer than
 _TRIES = 5  # windows of each size that is tried

@@ -19,8 +19,6 @@ from benchmarks.keyed.spark_streams import streaming_session
 from benchmarks.keyed.windows import WORDS_OF_A_LINE, Text, sustained
 from vertexsdk import StatefulLoop
 
-__all__ = ["LINES", "words", "words_by_bytewax", "words_by_spark"]
-
 LINES = (1, 10_000, 100_000)  # of a micro-batch
 _ROOT = Path(__file__).parent.parent.parent
 _BYTEWAX = ".venv-bytewax/lib/python*/site-packages"  # made by ./dev bench

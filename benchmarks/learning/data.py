@@ -12,19 +12,6 @@ from sklearn.svm import SVC
 
 from benchmarks.answers import Wrong
 
-__all__ = [
-    "ALPHA",
-    "CENTRES",
-    "SMALL",
-    "bags_of_words",
-    "best_logistic",
-    "check_objective",
-    "clouds",
-    "inertia",
-    "linear_objective",
-    "two_classes",
-]  # fmt: skip
-
 ALPHA = 1e-4  # of the regulariser, in all linear models
 CENTRES = 10
 SMALL = 2000  # instances for which scikit-learn finds the best support vector machine soon

@@ -28,8 +28,6 @@ from benchmarks.learning.sizes import Sizes
 from benchmarks.timing import timed
 from vertexsdk.algorithms.learning import KMeans, LinearSVM
 
-__all__ = ["KINDS", "Beside", "by_mllib", "kmeans", "svm"]
-
 KINDS = {"approximating": 1, "batch": 0}  # passes of each `partial_fit`
 _SAME = 1e-3  # by which objectives of the same instances may differ
 _CONVERGENCE = 300  # iterations, more than there are until MLlib's own

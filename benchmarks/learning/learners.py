@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["warm"]
-
 
 def warm(learner: Any, *instances: Any) -> None:
     """Have a learner do everything once with a few instances, and close it."""

@@ -25,8 +25,6 @@ from benchmarks.learning.sizes import Sizes
 from benchmarks.timing import timed
 from vertexsdk.algorithms.learning import LogisticSGD
 
-__all__ = ["NEAR", "mllib", "ours", "river", "scikit_learn"]
-
 NEAR = 1.01  # times the best loss
 _EXACT = 1e-3  # of the answer of `solve`, whose own tolerance is 1e-4
 _RIVER = 20_000  # points, one by one in Python

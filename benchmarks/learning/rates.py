@@ -22,8 +22,6 @@ from benchmarks.learning.sizes import Sizes
 from benchmarks.timing import timed
 from vertexsdk.algorithms.learning import LinearSVM, LogisticSGD
 
-__all__ = ["BOLD", "BRANCHES", "RATES", "svm", "words"]
-
 RATES = {f"rate {rate:g}": rate for rate in (0.5, 0.1, 0.05, 0.01)}
 BOLD = "bold driver"
 BRANCHES = 4  # points of the stream at which there is one

@@ -4,33 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Sizes"]
+from benchmarks.options import option
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Given to every case.
+    """Given to every case."""
 
-    Attributes:
-        points: instances of logistic regression.
-        passes: of SGD over them, whose points per second are noted.
-        most: passes until a system is said not to come within 1 % of the best loss.
-        instances: that are there after the last ones have arrived.
-        shares: percent more that arrive before an answer.
-        stream: instances by which rates of descent are compared.
-        columns: of the bags of words among these.
-        batches: in which they arrive.
-        turns: of what is timed more than once.
-        cores: of MLlib's session, where ours has one.
-    """
-
-    points: int = 1_000_000
-    passes: int = 10
-    most: int = 50
-    instances: int = 300_000
-    shares: tuple[int, ...] = (1, 5, 10, 20)
-    stream: int = 100_000
-    columns: int = 141_000
-    batches: int = 20
-    turns: int = 3
+    points: int = option(1_000_000, "of logistic regression")
+    passes: int = option(10, "over them, for points/s")
+    most: int = option(50, "passes to 1.01 × the best loss, at most")
+    instances: int = option(300_000, "at the last instant")
+    shares: tuple[int, ...] = option((1, 5, 10, 20), "percent that arrive: 1,5,10,20")
+    stream: int = option(100_000, "instances of a stream, for rates")
+    columns: int = option(141_000, "of the bags of words among these")
+    batches: int = option(20, "of the stream")
+    turns: int = option(3, "of what is timed more than once")
     cores: int = 2

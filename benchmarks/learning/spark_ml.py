@@ -12,8 +12,6 @@ import pyarrow.parquet as pq
 from benchmarks.learning.data import ALPHA
 from vertexsdk import session
 
-__all__ = ["cached", "least_iterations", "linear", "session_on", "written"]
-
 _HEAP = "6g"
 
 

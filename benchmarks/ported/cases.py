@@ -15,8 +15,6 @@ from benchmarks.ported.sizes import Sizes
 from benchmarks.ported.systems import SYSTEMS, Runner
 from benchmarks.programs import TINY_SCALE
 
-__all__ = ["UNAVAILABLE", "run_case"]
-
 UNAVAILABLE = "not available: "
 
 

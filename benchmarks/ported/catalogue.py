@@ -13,8 +13,6 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
 
 from benchmarks.graphs import BenchGraph
 
-__all__ = ["FILES", "HERE", "PROGRAMS", "Ported", "right", "wrong"]
-
 Values = npt.NDArray[Any]
 
 HERE = Path(__file__).parent

@@ -7,8 +7,6 @@ import io
 import tokenize
 from pathlib import Path
 
-__all__ = ["count"]
-
 _LAYOUT = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
     tokenize.ENDMARKER, tokenize.ENCODING,

@@ -17,8 +17,6 @@ from benchmarks.peers.graphx import GraphX
 from benchmarks.peers.ours import Ours
 from benchmarks.ported.catalogue import HERE, Ported
 
-__all__ = ["SYSTEMS", "Runner"]
-
 Later = Callable[[], tuple[Any, Any]]
 _NUMBERS = r"^\((-?\d+),([-+.\w]+)\)$"
 

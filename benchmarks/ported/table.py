@@ -14,8 +14,6 @@ from benchmarks.ported.sizes import Sizes
 from benchmarks.ported.systems import SYSTEMS
 from benchmarks.runner import CaseResult
 
-__all__ = ["document"]
-
 _ROOT = HERE.parent.parent
 TITLES = {name: system.title for name, system in SYSTEMS.items()}
 

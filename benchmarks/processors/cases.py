@@ -26,8 +26,6 @@ from vertexsdk.algorithms.sssp import ShortestPaths
 from vertexsdk.transport.spark import SparkWorkers
 from vertexsdk.transport.transport import DRIVER, PEERS
 
-__all__ = ["CASES", "PROGRAMS", "run_case"]
-
 PROGRAMS: dict[str, tuple[Any, str]] = {**programs.PROGRAMS, "cdlp": (LabelPropagation, "label")}
 _SLOTS = 2  # beside those of processors
 _EDGES = 4_000  # of the graph for whole commands
@@ -254,11 +252,3 @@ CASES: dict[str, Callable[[CaseProcess, Sizes], None]] = {
     "branches": branches,
     "command": command,
 }
-
-
-def run_case(process: CaseProcess) -> None:
-    """Do one case."""
-    sizes = process.sizes(Sizes)
-    process.ready()
-    with process.measuring():
-        CASES[process.case](process, sizes)

@@ -4,31 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Sizes"]
+from benchmarks.options import option, scales
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Given to every case.
+    """Given to every case."""
 
-    Attributes:
-        scale: of R-MAT, for programs and loading.
-        slope: scales by which the slope of memory is taken.
-        repeats: runs of each kind, in turn.
-        commands: that are timed, of each kind.
-        branches: numbers of branches beside ingest.
-        branch_scale, batch: of R-MAT, and changes a batch, for branches beside ingest.
-        seconds: of ingest, with and without each number of branches.
-        executor_memory: MiB of an executor's JVM.
-    """
-
-    scale: int = 20
-    slope: tuple[int, ...] = (18, 20)
-    repeats: int = 5
-    commands: int = 200
-    branches: tuple[int, ...] = (1, 4, 16)
-    branch_scale: int = 16
-    batch: int = 20_000
-    seconds: float = 10.0
-    executor_memory: int = 2048
+    scale: int = option(20, "of R-MAT")
+    slope: tuple[int, ...] = option((18, 20), "scales for memory: 18,20", scales)
+    repeats: int = option(5, "runs of each kind")
+    commands: int = option(200, "that are timed, of each kind")
+    branches: tuple[int, ...] = option((1, 4, 16), "beside ingest: 1,4,16")
+    branch_scale: int = option(16, "R-MAT, for branches")
+    batch: int = option(20_000, "changes in a batch beside branches")
+    seconds: float = option(10.0, "of ingest, for each number of them")
+    executor_memory: int = option(2048, "MiB of a JVM")
     cores: int = 2

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["SETTINGS", "Job", "Stage", "between", "read"]
-
 SETTINGS = {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false"}
 
 

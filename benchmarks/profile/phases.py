@@ -7,8 +7,6 @@ from typing import Any
 from benchmarks.profile.event_log import Job, between
 from benchmarks.profile.runs import Sample
 
-__all__ = ["REST", "SHOWN", "placed"]
-
 REST = "not accounted for"
 SHOWN = {
     "graph load": "tasks which read the graph and place it in memory, by Spark's event log",

@@ -18,8 +18,6 @@ from benchmarks.programs import PROGRAMS, check, params_of
 from vertexsdk import Graph, MainLoop
 from vertexsdk.algorithms.sssp import ShortestPaths
 
-__all__ = ["CHANGES", "Sample", "main_loop", "of_partitions"]
-
 CHANGES = 1000  # to a main loop, between queries
 
 

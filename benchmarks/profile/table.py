@@ -9,8 +9,6 @@ from benchmarks.document import Chart, Document, Section, Series, Table
 from benchmarks.profile.phases import REST, SHOWN
 from benchmarks.profile.runs import CHANGES
 
-__all__ = ["document", "median", "shown", "unaccounted"]
-
 Row = dict[str, Any]
 _TITLES = {
     "load": "load",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["sending"]
-
 
 def sending(partition: int, command: Any, blocks: Any) -> Iterator[tuple[int, bytes]]:
     """Send as many bytes to each partition as the command, (partitions, bytes), says."""

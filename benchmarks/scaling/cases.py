@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,8 +14,6 @@ from benchmarks.evolving.sizes import Sizes as Evolving
 from benchmarks.scaling import costs
 from benchmarks.scaling.context import PROGRAMS, Context
 from benchmarks.scaling.sizes import Sizes
-
-__all__ = ["CASES", "MASTERS", "needed", "run_case"]
 
 Case = Callable[[Context], None]
 
@@ -131,11 +130,10 @@ def needed(cases: Sequence[str], sizes: Sizes) -> list[int]:
     return sorted(found)
 
 
-def run_case(process: CaseProcess) -> None:
-    """Do one case."""
-    sizes = process.sizes(Sizes)
-    context = Context(process, sizes, master_of(process.case, sizes))
+@contextlib.contextmanager
+def context(process: CaseProcess, sizes: Sizes) -> Iterator[tuple[Context]]:
+    """What a case is given."""
+    given = Context(process, sizes, master_of(process.case, sizes))
     process.ready()
-    with process.measuring():
-        CASES[process.case](context)
-    context.spark.stop()
+    yield (given,)
+    given.spark.stop()

@@ -10,11 +10,9 @@ from typing import Any
 from benchmarks import graphs, programs
 from benchmarks.case_process import CaseProcess
 from benchmarks.graphs import BenchGraph
-from benchmarks.programs import ITERATIONS, TINY_SCALE, check, params_of, prepare
+from benchmarks.programs import TINY_SCALE, check, params_of
 from benchmarks.scaling.sizes import Sizes
 from vertexsdk import Graph, Result, run
-
-__all__ = ["ITERATIONS", "PROGRAMS", "Context", "prepare"]
 
 PROGRAMS = {name: programs.PROGRAMS[name] for name in ("pagerank", "components", "shortest_paths")}
 

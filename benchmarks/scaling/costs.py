@@ -16,14 +16,13 @@ import cloudpickle
 import numpy as np
 
 from benchmarks import processes
+from benchmarks.programs import prepare
 from benchmarks.scaling import blocks
-from benchmarks.scaling.context import PROGRAMS, Context, prepare
+from benchmarks.scaling.context import PROGRAMS, Context
 from tests.support.servers import NotInstalled, RedisServer
 from vertexsdk import Graph, run
 from vertexsdk.state import open_store
 from vertexsdk.transport.shuffle import ShuffleWorkers
-
-__all__ = ["COMMIT_FRACTIONS", "of_the_driver", "on_one_machine"]
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the edges, that lead to the other partition
 COMMIT_FRACTIONS = (64, 16, 4, 1)
@@ -77,10 +76,7 @@ def _sizes(context: Context) -> Iterator[int]:
 
 
 def _hops(
-    context: Context,
-    partitions: int,
-    size: int,
-    clock: Callable[[], float] = time.perf_counter,
+    context: Context, partitions: int, size: int, clock: Callable[[], float] = time.perf_counter
 ) -> Iterator[float]:
     """Seconds of hops in which every partition sends ``size`` bytes to every one, as often as
     sizes say, once those which warm are done."""

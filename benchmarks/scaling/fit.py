@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["Fit", "least_squares", "power"]
-
 Fit = list[tuple[float, float]]
 """Coefficients, each with its standard error: NaN where no points are left to tell it."""
 

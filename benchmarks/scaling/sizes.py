@@ -4,35 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Sizes"]
+from benchmarks.options import option, scales
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Given to every case.
+    """Given to every case."""
 
-    Attributes:
-        scales: of R-MAT, for time against edges.
-        scale: of R-MAT, for time against partitions and changes.
-        partitions: numbers of them.
-        changes: between a query and the next one.
-        repeats, budget: runs of each kind; none is begun after so many seconds of runs.
-        executor_memory: MiB of an executor's JVM.
-        hops, tasks: of the experiments on what hops cost: how many are timed, with up to how many
-            tasks.
-        megabytes: in one hop, at most, of those on what a byte costs; and committed.
-        log_edges: 2 ** this edges in the graphs of those on messages.
-    """
-
-    scales: tuple[int, ...] = (14, 15, 16, 17, 18, 19, 20)
-    scale: int = 18
-    partitions: tuple[int, ...] = (1, 2, 4, 8)
-    changes: tuple[int, ...] = (1, 10, 100, 1000, 10_000, 100_000)
-    repeats: int = 3
-    budget: float = 20.0
-    executor_memory: int = 1024
-    hops: int = 5
-    tasks: int = 64
-    megabytes: int = 64
-    log_edges: int = 21
+    scales: tuple[int, ...] = option(
+        (14, 15, 16, 17, 18, 19, 20), "R-MAT: 14..20, or 14,16,18", scales
+    )
+    scale: int = option(18, "R-MAT, for partitions and changes")
+    partitions: tuple[int, ...] = option((1, 2, 4, 8), "1,2,4,8")
+    changes: tuple[int, ...] = option(
+        (1, 10, 100, 1000, 10_000, 100_000), "between queries: 1,10,100"
+    )
+    repeats: int = option(3, "runs of each kind")
+    budget: float = option(20.0, "seconds after which none is begun")
+    executor_memory: int = option(1024, "MiB of a JVM")
+    hops: int = option(5, "that are timed, of each kind")
+    tasks: int = option(64, "in a hop, at most, to see what one costs")
+    megabytes: int = option(64, "in a hop or a commit, at most")
+    log_edges: int = option(21, "2**this edges in random graphs")
     cores: int = 2

@@ -14,8 +14,6 @@ from vertexsdk import Budget, Graph, MainLoop, run
 from vertexsdk.algorithms.sssp import ShortestPaths
 from vertexsdk.state import open_store
 
-__all__ = ["MOMENTS", "day"]
-
 MOMENTS = (10, 25, 50, 75, 100)  # percent of the day
 _VERTICES, _EDGES = 1_000, 4_000
 

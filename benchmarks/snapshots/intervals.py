@@ -20,8 +20,6 @@ from benchmarks.snapshots.sizes import Sizes
 from vertexsdk import Graph, MainLoop, session
 from vertexsdk.algorithms.sssp import ShortestPaths
 
-__all__ = ["AIM", "KINDS", "NEVER", "Circle", "intervals"]
-
 AIM = 3.0  # seconds between snapshots, of the target
 KINDS = ("none", "asynchronous", "synchronous")
 NEVER = 1 << 62  # changes: by default a loop takes a snapshot when its log is long

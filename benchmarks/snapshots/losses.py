@@ -18,8 +18,6 @@ from benchmarks.snapshots.sizes import Sizes
 from vertexsdk import Graph, MainLoop, session
 from vertexsdk.algorithms.sssp import ShortestPaths
 
-__all__ = ["AFTER", "BEFORE", "WIDTH", "losses"]
-
 BEFORE, AFTER, WIDTH = 3.0, 10.0, 0.5  # seconds around a loss, and those of one bar of the curve
 _BATCH = 2_000
 

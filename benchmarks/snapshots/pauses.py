@@ -10,8 +10,6 @@ from benchmarks.snapshots.sizes import Sizes
 from benchmarks.snapshots.wide import Rows, Wide, ring
 from vertexsdk import Budget, MainLoop
 
-__all__ = ["pauses"]
-
 _LARGE = 300  # MB; of larger states only the smallest share of rows is changed
 _REST = 0.5  # seconds in which what is under way is stored
 _STORED = 60.0  # seconds until a snapshot must be stored

@@ -13,8 +13,6 @@ from benchmarks.snapshots.sizes import Sizes
 from benchmarks.snapshots.wide import Rows, Wide, ring, vertices
 from vertexsdk import Budget, MainLoop, session
 
-__all__ = ["AFTER", "BEFORE", "restoring"]
-
 BEFORE, AFTER = (1, 2), (1, 2, 4)
 _SLOTS = 6  # of the session
 

@@ -4,40 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Sizes"]
+from benchmarks.options import option
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Given to every case.
+    """Given to every case."""
 
-    Attributes:
-        scale: of R-MAT, where shortest paths are kept up.
-        batch: changes between two queries there.
-        intervals: seconds between snapshots.
-        turn: seconds of a turn with each kind of snapshot, at least; it has two snapshots.
-        turns: of each kind at the interval that the target names, `AIM`; one at the others.
-        states: MB of state whose snapshots pause a partition.
-        shares: percent of the rows that change between two of these.
-        pauses: snapshots of each such kind, at most.
-        patience: seconds for these, at most.
-        restored: MB of fields that are restored; a snapshot with the edges is 2.4 times as large.
-        repeats: of each restoration.
-        losses: processors that are killed.
-        snapshots: of the simulated day.
-    """
-
-    scale: int = 18
-    batch: int = 20_000
-    intervals: tuple[float, ...] = (0.5, 1.0, 3.0, 10.0)
-    turn: float = 6.0
-    turns: int = 4
-    states: tuple[int, ...] = (10, 100, 1000)
-    shares: tuple[int, ...] = (1, 10, 100)
-    pauses: int = 200
-    patience: float = 5.0
-    restored: int = 400
-    repeats: int = 2
-    losses: int = 3
-    snapshots: int = 86_400
+    scale: int = option(18, "of R-MAT")
+    batch: int = option(20_000, "changes between two queries")
+    intervals: tuple[float, ...] = option(
+        (0.5, 1.0, 3.0, 10.0), "seconds between snapshots: 0.5,1,3,10"
+    )
+    turn: float = option(6.0, "seconds of a turn, at least")
+    turns: int = option(4, "turns of each kind every 3 s")
+    states: tuple[int, ...] = option((10, 100, 1000), "MB of state: 10,100,1000")
+    shares: tuple[int, ...] = option((1, 10, 100), "percent of rows that change")
+    pauses: int = option(200, "snapshots of each such state, at most")
+    patience: float = option(5.0, "seconds for these, at most")
+    restored: int = option(400, "MB of state that are restored")
+    repeats: int = option(2, "of each restoration")
+    losses: int = option(3, "processors that are killed")
+    snapshots: int = option(86_400, "of the simulated day")
     cores: int = 2

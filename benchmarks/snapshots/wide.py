@@ -9,8 +9,6 @@ import numpy as np
 from vertexsdk import Changes, Graph, Min, Vertex, inf, state
 from vertexsdk.program.vertex import Delta
 
-__all__ = ["ROW", "Rows", "Wide", "ring", "vertices"]
-
 ROW = 128  # bytes of a vertex's fields
 
 

@@ -6,8 +6,6 @@ import statistics
 import sys
 from typing import Any
 
-__all__ = ["ABOUT", "AIMS", "Cell", "cell"]
-
 Cell = dict[str, Any]
 
 AIMS: dict[

@@ -8,8 +8,6 @@ import sys
 from benchmarks.state.floors import COLD
 from vertexsdk.state import Store
 
-__all__ = ["floor", "read"]
-
 _COLD = """
 import importlib, sys, time
 import vertexsdk.backends, vertexsdk.graph.topology

@@ -19,8 +19,6 @@ from vertexsdk.arrays.packed_strings import pack_strings
 from vertexsdk.arrays.raw_columns import decode, encode_bytes
 from vertexsdk.state import Store, open_store
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Print the least and the median microseconds of each operation."""

@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["COLD", "Floor", "floor_of"]
-
 Pieces = Sequence[memoryview | bytes]
 
 

@@ -9,8 +9,6 @@ from benchmarks.cells import disturbed
 from benchmarks.document import Chart, Document, Section, Series, Table
 from benchmarks.state.cells import ABOUT, Cell
 
-__all__ = ["document"]
-
 Key = tuple[str, int]
 
 

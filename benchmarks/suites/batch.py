@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks import graphs, machine
-from benchmarks.batch import document, results, runner
+from benchmarks.batch import report, results, runner
 from benchmarks.measures import BY_NAME
 from benchmarks.options import add_common, cache_of, memory_of, publish, quotable, say, scales
 from benchmarks.peers import SYSTEMS, peer
@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> int:
     if smaller:
         graph = graphs.of_scale(_SMALL_SCALE, cache)
         run.small = graph, _standings(options, graph, tiny, smaller, limits)
-    publish(document.of_run(run), document.plain(run), options, f"batch-{run.name()}")
+    publish(report.of_run(run), report.plain(run), options, f"batch-{run.name()}")
     return 1 if run.wrong() else 0
 
 

@@ -21,8 +21,6 @@ from benchmarks.document import Document, Section, Table
 from benchmarks.options import add_folders, cache_of, names, publish, quotable, say
 from benchmarks.peers import _arrays
 
-__all__ = ["QUICK", "main"]
-
 QUICK = ("--scale", "10", "--repeats", "1", "--time-limit", "20")
 """For `./dev bench --quick`."""
 

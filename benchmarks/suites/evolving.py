@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks import machine
 from benchmarks.batch import runner as batch
 from benchmarks.evolving import beside, instants, table
-from benchmarks.evolving.cases import SUITE
+from benchmarks.evolving.cases import MODULE
 from benchmarks.evolving.options import parser_of
 from benchmarks.evolving.own_files import FileStream
 from benchmarks.evolving.results import SCRATCH, Results
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
         results = Results(machine.describe(), command, sizes, files=files)
         for case in options.parts:
             folder, limits = Path(scratch) / case, Limits(options.time_limit, memory)
-            results.cases[case] = run_case(SUITE, case, sizes, cache, folder, limits, say)
+            results.cases[case] = run_case(MODULE, case, sizes, cache, folder, limits, say)
         _beside(results, options, cache, Path(scratch), memory)
         if options.systems:
             _from_scratch(results, options, cache, Path(scratch), memory)

@@ -19,8 +19,6 @@ from benchmarks.ported.catalogue import PROGRAMS
 from benchmarks.ported.sizes import Sizes
 from benchmarks.ported.systems import SYSTEMS
 
-__all__ = ["QUICK", "main"]
-
 QUICK = (
     "--scale", "12", "--repeats", "1", "--systems", "ours,graphx",
     "--programs", "shortest_paths,older_followers,pagerank,components,two_hops",

@@ -18,8 +18,6 @@ from benchmarks import graphs, machine
 from benchmarks.options import add_folders, cache_of, numbers, publish, quotable, say
 from benchmarks.profile import table
 
-__all__ = ["QUICK", "main"]
-
 QUICK: tuple[str, ...] = ("--scale", "10", "--partitions", "1,2", "--repeats", "2")
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks import machine
 from benchmarks.evolving import soak_table
-from benchmarks.evolving.cases import SUITE
+from benchmarks.evolving.cases import MODULE
 from benchmarks.evolving.options import add_sizes
 from benchmarks.evolving.results import Results
 from benchmarks.evolving.sizes import Sizes
@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
     results = Results(machine.describe(), ["soak", *quotable(arguments)], sizes)
     limits, cache = limits_of(options), cache_of(options)
     with tempfile.TemporaryDirectory(prefix="vertexsdk-bench-") as scratch:
-        result = run_case(SUITE, CASE, sizes, cache, Path(scratch), limits, say, watch_memory=True)
+        result = run_case(MODULE, CASE, sizes, cache, Path(scratch), limits, say, watch_memory=True)
     results.cases[CASE] = result
     publish(
         soak_table.document(results, result), results.plain(), options, f"soak-r-mat-{sizes.scale}"

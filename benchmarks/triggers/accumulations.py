@@ -19,8 +19,6 @@ from vertexsdk import TriggerLoop
 from vertexsdk.program import trigger_program
 from vertexsdk.program.trigger_program import CellRows
 
-__all__ = ["ALGEBRAS", "REUSE", "SCHEDULES", "preemption", "reuse"]
-
 SCHEDULES = ("rounds", "every")
 ALGEBRAS = {"Sum(float)": Sums, "one addition after the other": Additions}
 REUSE = {"with": trigger_program._FEW_CELLS, "without": sys.maxsize}  # cells totalled at once

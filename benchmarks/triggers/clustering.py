@@ -16,8 +16,6 @@ from benchmarks.triggers.sizes import Sizes
 from benchmarks.triggers.spark_jobs import session_on
 from vertexsdk import TriggerLoop
 
-__all__ = ["by_mllib", "clustering"]
-
 _SPREAD = 0.6  # of the centres of the items, where that of items around them is 1
 
 Points = NDArray[np.float64]

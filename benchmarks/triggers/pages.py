@@ -9,8 +9,6 @@ import numpy as np
 
 from benchmarks.triggers.sizes import Sizes
 
-__all__ = ["Pages", "links", "texts"]
-
 Value = TypeVar("Value")
 Draw = Callable[[np.random.Generator, int, int], list[Value]]
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from vertexsdk import Algebra, Array, Mean, Sum, Table, Triggers, accumulate, on_change
 
-__all__ = ["DIMENSIONS", "Additions", "KMeans", "Plain", "Silent", "Sums", "WriteCount"]
-
 DIMENSIONS = 50
 
 

@@ -19,8 +19,6 @@ from benchmarks.triggers.spark_jobs import in_memory, session_on
 from tests.triggers.programs import Rank
 from vertexsdk import TriggerLoop
 
-__all__ = ["TOLERANCE", "check_ranks", "rank_loop", "ranks", "ranks_by_spark"]
-
 TOLERANCE = 1e-3  # of ranks, whose mean is 1
 _DAMPING = 0.85
 

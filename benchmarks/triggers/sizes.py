@@ -3,40 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
-__all__ = ["Sizes"]
+from benchmarks.options import floats, option
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Given to every case.
+    """Given to every case."""
 
-    Attributes:
-        rows: of the table that is written to.
-        pairs: turns of each loop that writes to it.
-        graph: pages of the graphs in which executions are preempted.
-        degrees: links into each of these pages.
-        partials: partial results of an accumulation.
-        totals: accumulations that each change of all of them leads to.
-        texts: pages whose words are counted.
-        pages: of the graph whose pages are ranked.
-        shares: percent of the pages that change.
-        items: that are there after each addition, for clustering.
-        clusters: of these.
-        turns: of what is timed more than once.
-        cores: of the sessions of Spark, where ours has one.
-    """
-
-    rows: int = 50_000
-    pairs: int = 5
-    graph: int = 250
-    degrees: tuple[int, ...] = (10, 20, 50, 100, 200)
-    partials: tuple[int, ...] = (100, 200, 400, 800)
-    totals: int = 100
-    texts: int = 50_000
-    pages: int = 20_000
-    shares: tuple[float, ...] = (0.01, 0.1, 1.0, 10.0, 100.0)
-    items: tuple[int, ...] = (1_000, 10_000, 50_000)
-    clusters: int = 120
-    turns: int = 3
+    rows: int = option(50_000, "of the table that is written to")
+    pairs: int = option(5, "turns of each loop that writes to it")
+    graph: int = option(250, "pages of the graphs with preemption")
+    degrees: tuple[int, ...] = option((10, 20, 50, 100, 200), "links into each of these: 10,200")
+    partials: tuple[int, ...] = option((100, 200, 400, 800), "of an accumulation: 100,800")
+    totals: int = option(100, "of partial results")
+    texts: int = option(50_000, "pages whose words are counted")
+    pages: int = option(20_000, "pages that are ranked")
+    shares: tuple[float, ...] = option(
+        (0.01, 0.1, 1.0, 10.0, 100.0), "percent that change: 0.01,1,100", partial(floats, most=100)
+    )
+    items: tuple[int, ...] = option((1_000, 10_000, 50_000), "of clustering: 1000,10000")
+    clusters: int = option(120, "of these")
+    turns: int = option(3, "of what is timed more than once")
     cores: int = 2

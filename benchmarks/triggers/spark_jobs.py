@@ -6,8 +6,6 @@ from typing import Any
 
 from vertexsdk import session
 
-__all__ = ["in_memory", "session_on"]
-
 
 def session_on(cores: int) -> Any:
     """Return a session on so many cores, with as many partitions after a shuffle."""

@@ -24,8 +24,6 @@ from benchmarks.triggers.spark_jobs import in_memory, session_on
 from tests.triggers.programs import Words
 from vertexsdk import TriggerLoop
 
-__all__ = ["check_words", "words", "words_by_pathway", "words_by_spark"]
-
 _ROOT = Path(__file__).parent.parent.parent
 
 

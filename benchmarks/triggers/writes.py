@@ -13,8 +13,6 @@ from benchmarks.triggers.programs import Plain, Silent, WriteCount
 from benchmarks.triggers.sizes import Sizes
 from vertexsdk import TriggerLoop
 
-__all__ = ["KINDS", "writes"]
-
 KINDS = {"none": Plain, "silent": Silent, "+1": WriteCount}  # by what the triggers do
 
 

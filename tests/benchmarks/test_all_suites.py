@@ -38,9 +38,8 @@ def test_every_suite_takes_what_it_is_said_to(suite: Suite, capsys: pytest.Captu
     assert ended.value.code == 0
     known = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
     assert {"--out", "--cache", *suite.takes} <= known
-    quick = getattr(suite.load(), "QUICK", None)
-    assert (quick is not None) == suite.always
-    assert {w.partition("=")[0] for w in quick or () if w.startswith("--")} <= known
+    assert bool(suite.quick()) == suite.always
+    assert {w.partition("=")[0] for w in suite.quick() if w.startswith("--")} <= known
 
 
 def options(*words: str) -> argparse.Namespace:

@@ -14,12 +14,11 @@ import numpy as np
 import pytest
 
 from benchmarks import document
-from benchmarks.asynchrony import grid, table, targets
-from benchmarks.asynchrony.results import Results
+from benchmarks.asynchrony import grid
 from benchmarks.asynchrony.sizes import Sizes
 from benchmarks.asynchrony.straggler import SlowIterations, Spell, Straggler, idle, read_log
+from benchmarks.asynchrony.suite import SUITE, Results
 from benchmarks.runner import CaseResult
-from benchmarks.suites import asynchrony
 from vertexsdk.engine._iterations import Iterations
 
 ROOT = Path(__file__).parents[2]
@@ -103,7 +102,7 @@ def _results(sizes: Sizes | None = None, others: float = 0.0, problem: str | Non
                      for k in ("even", "straggler")))  # fmt: skip
     timed = {"seconds": 1.0, "kernel": 1.0}
     case("d-components", ("B=1 alone", timed), ("B=256 beside", timed | {"kernel": 1.1}))
-    return document.markdown(table.document(results))
+    return document.markdown(SUITE.document(results))
 
 
 def test_tables_say_what_was_found():
@@ -134,7 +133,7 @@ def test_aims_are_judged_at_their_sizes_on_a_quiet_machine_only():
     assert "3 of 5 distances differ" in wrong
     assert "| exact |" not in wrong
     assert "seconds on the grid by structure, B=1 / auto | 4 × | ≥ 3 | reached |" in whole
-    assert len({target.title for target in targets.TARGETS}) == len(targets.TARGETS)
+    assert len({target.title for target in SUITE.targets}) == len(SUITE.targets)
 
 
 def test_smoke_run(tmp_path: Path):
@@ -174,6 +173,6 @@ def test_bad_arguments_are_refused(capsys: pytest.CaptureFixture[str], tmp_path:
         "--turn=0",
     ):
         with pytest.raises(SystemExit) as stop:
-            asynchrony.main([bad, "--cache", str(tmp_path)])
+            SUITE.main([bad, "--cache", str(tmp_path)])
         assert stop.value.code == 2
     assert "Traceback" not in capsys.readouterr().err

@@ -25,8 +25,7 @@ from benchmarks import (
     processes,
     rmat,
 )
-from benchmarks.batch import document as batch_document
-from benchmarks.batch import results, runner
+from benchmarks.batch import report, results, runner
 from benchmarks.document import Chart, Table, opened
 from benchmarks.measures import BY_NAME
 from benchmarks.peers import Settings, Unavailable, peer
@@ -196,7 +195,7 @@ def test_a_disturbed_run_is_not_quotable(graph: graphs.BenchGraph):
         standing = runner.SystemResult("ours", "ours", "", outcomes={"load_text": outcome})
         run = results.Run(MACHINE, ["bench", "batch"], {"cores": 2})
         run.results.append((replace(graph, scale=20), [standing]))
-        return document.markdown(batch_document.of_run(run))
+        return document.markdown(report.of_run(run))
 
     assert "⚠ 45%" in text(0.45)
     assert "Not to be quoted" in text(0.45)
@@ -218,7 +217,7 @@ def test_tables_and_charts_say_the_same(graph: graphs.BenchGraph):
     everyone = [standing("ours", 1), standing("other", 10), standing("none", 1, "nobody has it")]
     run.results.append((small, everyone))
     run.results.append((replace(small, name="more", edges=4_000_000), everyone[1:]))
-    section, _, against = batch_document.of_run(run).sections
+    section, _, against = report.of_run(run).sections
     assert "- none: not available: nobody has it" in section.text
     tables = {part.title: part for part in section.parts if isinstance(part, Table)}
     assert tables["Seconds"].head == ["", "ours", "other"]

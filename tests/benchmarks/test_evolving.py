@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks import answers, document
 from benchmarks.evolving import instants, soak_table, table, targets
-from benchmarks.evolving.cases import SUITE
+from benchmarks.evolving.cases import MODULE
 from benchmarks.evolving.results import Results
 from benchmarks.evolving.sizes import Sizes
 from benchmarks.evolving.stream import ADD, REMOVE, EdgeStream, blocks_after
@@ -153,11 +153,11 @@ def test_smoke_run(cache: Path, tmp_path: Path):
 def test_a_case_that_fails_or_hangs_is_told(cache: Path, tmp_path: Path):
     sizes = Sizes(scale=8, cores=1)
     limits = Limits(seconds=60, memory=4 << 30)
-    found = run_case(SUITE, "no-such-case", sizes, cache, tmp_path / "a", limits, print)
+    found = run_case(MODULE, "no-such-case", sizes, cache, tmp_path / "a", limits, print)
     assert found.problem is not None
     assert "KeyError" in found.problem
     limits = Limits(seconds=0.5, memory=4 << 30)
-    found = run_case(SUITE, "a-components", sizes, cache, tmp_path / "b", limits, print)
+    found = run_case(MODULE, "a-components", sizes, cache, tmp_path / "b", limits, print)
     assert found.problem is not None
     assert "did not finish in 0 s" in found.problem
 

@@ -11,12 +11,10 @@ from typing import Any
 import pytest
 
 from benchmarks import document
-from benchmarks.keyed import table, windows
-from benchmarks.keyed.cases import CASES
+from benchmarks.keyed import suite, windows
 from benchmarks.keyed.sizes import Sizes
-from benchmarks.keyed.targets import TARGETS
+from benchmarks.keyed.suite import CASES, SUITE
 from benchmarks.runner import CaseResult
-from benchmarks.suites import keyed
 
 ROOT = Path(__file__).parents[2]
 MACHINE = {"versions": {}, "date": "2026-11-21", "processor": "", "cores": 2, "memory": 1}
@@ -24,13 +22,13 @@ MACHINE |= {"system": "", "revision": "", "python": "", "load_average": 0}
 
 
 def test_what_was_not_measured_is_said_once() -> None:
-    r = table.Results(MACHINE, ["bench", "keyed"], Sizes())
+    r = suite.Results(MACHINE, ["bench", "keyed"], Sizes())
     r.cases["count-spark"] = CaseResult("count-spark", {}, "it was lost")
-    assert document.markdown(table.document(r)).count("**Not measured:** count-spark") == 1
+    assert document.markdown(SUITE.document(r)).count("**Not measured:** count-spark") == 1
 
 
 def _report(sizes: Sizes | None = None, others: float = 0.0) -> str:
-    r = table.Results(MACHINE, ["bench", "keyed"], sizes or Sizes())
+    r = suite.Results(MACHINE, ["bench", "keyed"], sizes or Sizes())
 
     def case(name: str, **figures: list[float]) -> None:
         named = {key.replace("_", " "): values for key, values in figures.items()}
@@ -50,7 +48,7 @@ def _report(sizes: Sizes | None = None, others: float = 0.0) -> str:
     case("ratings-lmdb", **{"1:5": [900.0]})
     case("ratings-spark", **{"1:5": [90.0]})
     case("chain", **{"chain none 3": [200.0], "chain asynchronous 3": [190.0]})
-    return document.markdown(table.document(r))
+    return document.markdown(SUITE.document(r))
 
 
 def test_tables_and_targets_say_what_was_measured() -> None:
@@ -77,9 +75,8 @@ def test_tables_and_targets_say_what_was_measured() -> None:
         assert line in text, line
     for other in (_report(Sizes(keys=9)), _report(others=0.5)):
         assert "reached |" not in other
-    assert set(keyed._BULK) == table._BULK.keys()
-    assert {case for group in keyed._GROUPS.values() for case in group} <= CASES.keys()
-    assert len({target.title for target in TARGETS}) == len(TARGETS)
+    assert {case for group in SUITE.groups.values() for case in group} <= CASES.keys()
+    assert len({target.title for target in SUITE.targets}) == len(SUITE.targets)
 
 
 class _Clock:

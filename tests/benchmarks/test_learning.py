@@ -14,12 +14,10 @@ import pytest
 
 from benchmarks import document
 from benchmarks.answers import Wrong
-from benchmarks.learning import data, instants, rates, table
-from benchmarks.learning.cases import CASES
+from benchmarks.learning import data, instants, rates, suite
 from benchmarks.learning.sizes import Sizes
-from benchmarks.learning.targets import TARGETS
+from benchmarks.learning.suite import CASES, SUITE
 from benchmarks.runner import CaseResult
-from benchmarks.suites import learning
 
 ROOT = Path(__file__).parents[2]
 MACHINE = {"versions": {}, "date": "2026-11-21", "processor": "", "cores": 2, "memory": 1}
@@ -31,13 +29,13 @@ SMALL = Sizes(
 
 
 def test_what_was_not_measured_is_said_once() -> None:
-    r = table.Results(MACHINE, ["bench", "learning"], Sizes())
+    r = suite.Results(MACHINE, ["bench", "learning"], Sizes())
     r.cases["points-mllib"] = CaseResult("points-mllib", {}, "it was lost")
-    assert document.markdown(table.document(r)).count("**Not measured:** points-mllib") == 1
+    assert document.markdown(SUITE.document(r)).count("**Not measured:** points-mllib") == 1
 
 
-def _results(sizes: Sizes | None = None, others: float = 0.0) -> table.Results:
-    r = table.Results(MACHINE, ["bench", "learning"], sizes or Sizes())
+def _results(sizes: Sizes | None = None, others: float = 0.0) -> suite.Results:
+    r = suite.Results(MACHINE, ["bench", "learning"], sizes or Sizes())
 
     def case(name: str, figures: dict[str, list[float]]) -> None:
         r.cases[name] = CaseResult(name, figures, None, others=others)
@@ -65,7 +63,7 @@ def _results(sizes: Sizes | None = None, others: float = 0.0) -> table.Results:
 
 
 def test_tables_and_targets_say_what_was_measured() -> None:
-    text = document.markdown(table.document(_results()))
+    text = document.markdown(SUITE.document(_results()))
     for line in (
         "| points/s | MLlib | 6 × | ≥ 5 | reached |",
         "| points/s | scikit-learn | 1.2 × | ≥ 1 | reached |",
@@ -86,13 +84,13 @@ def test_tables_and_targets_say_what_was_measured() -> None:
         assert line in text, line
     assert "k-means, from an instant" not in text  # some shares have no figures
     for other in (_results(Sizes(points=9)), _results(others=0.5)):
-        assert "reached |" not in document.markdown(table.document(other))
-    assert {case for group in learning._GROUPS.values() for case in group} == CASES.keys()
-    assert len({(t.title, t.measure) for t in TARGETS}) == len(TARGETS)
+        assert "reached |" not in document.markdown(SUITE.document(other))
+    assert {case for group in SUITE.groups.values() for case in group} == CASES.keys()
+    assert len({(t.title, t.measure) for t in SUITE.targets}) == len(SUITE.targets)
 
 
 def test_charts_have_a_line_for_each_rate_over_the_stream() -> None:
-    report = table.document(_results())
+    report = SUITE.document(_results())
     charts = [part for s in report.sections for part in s.parts if isinstance(part, document.Chart)]
     objective, branch = charts
     assert objective.x == [5.0 * (k + 1) for k in range(20)]

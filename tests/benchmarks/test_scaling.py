@@ -11,12 +11,10 @@ import pytest
 
 from benchmarks import document
 from benchmarks.runner import CaseResult
-from benchmarks.scaling import table
 from benchmarks.scaling.fit import least_squares, power
-from benchmarks.scaling.results import Results
 from benchmarks.scaling.sizes import Sizes
-from benchmarks.scaling.unit_costs import unit_costs
-from benchmarks.suites import examples, scaling
+from benchmarks.scaling.suite import SUITE, Results, unit_costs
+from benchmarks.suites import examples
 
 MACHINE = {"versions": {}, "date": "2026-11-21", "processor": "", "cores": 2, "memory": 1}
 MACHINE |= {"system": "", "revision": "", "python": "", "load_average": 0}
@@ -149,11 +147,11 @@ def test_a_cost_below_zero_is_zero_and_uncertain():
     r.cases["costs"].figures |= {f"bytes driver @{b}": [y] for b, y in noisy.items()}
     cost = next(cost for cost in unit_costs(r) if cost.title == "a byte by the driver")
     assert (cost.value, cost.uncertain) == (0.0, True)
-    assert "a byte by the driver (*uncertain*)" in document.markdown(table.document(r))
+    assert "a byte by the driver (*uncertain*)" in document.markdown(SUITE.document(r))
 
 
 def test_the_document_says_what_was_found():
-    text = document.markdown(table.document(_results()))
+    text = document.markdown(SUITE.document(_results()))
     assert (
         "| PageRank, 10 iterations, 1 core | **1.00** | **8.00** | **64.0** | 1.50 ± 0.00 |" in text
     )
@@ -164,11 +162,11 @@ def test_the_document_says_what_was_found():
     assert "| query: components | **0.250** | **0.125** |" in text
     assert "| an edge in an iteration of PageRank | 3 ± " in text
     assert "Not to be quoted" not in text
-    assert "Not to be quoted" in document.markdown(table.document(_results(others=0.2)))
+    assert "Not to be quoted" in document.markdown(SUITE.document(_results(others=0.2)))
 
 
 def test_every_chart_has_numbers_and_survives_json():
-    made = table.document(_results())
+    made = SUITE.document(_results())
     charts = [p for s in made.sections for p in s.parts if isinstance(p, document.Chart)]
     assert {chart.kind for chart in charts} == {"lines"}
     for chart in charts:
@@ -181,12 +179,12 @@ def test_every_chart_has_numbers_and_survives_json():
 def test_figures_beside_a_wrong_answer_are_not_shown():
     r = _results()
     r.cases["changes"].problem = "wrong answer: 3 values differ"
-    text = document.markdown(table.document(r))
+    text = document.markdown(SUITE.document(r))
     assert "query: components" not in text
     assert "**Not measured:** changes: wrong answer: 3 values differ" in text
     r.cases["costs-driver"].problem = "did not finish in 9 s"
     r.cases["costs-driver"].figures.clear()
-    text = document.markdown(table.document(r))
+    text = document.markdown(SUITE.document(r))
     assert "Not known: costs-driver: driver hop: 0 points do not determine 3 values." in text
 
 
@@ -203,18 +201,18 @@ def test_bad_arguments_end_with_one_line(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ):
     with pytest.raises(SystemExit) as ended:
-        scaling.main(arguments)
+        SUITE.main(arguments)
     assert ended.value.code == 2
     assert said in capsys.readouterr().err
 
 
 def test_more_changes_than_edges_are_refused(capsys: pytest.CaptureFixture[str]):
-    assert scaling.main(["--scale", "8", "--changes", "1,100000"]) == 2
+    assert SUITE.main(["--scale", "8", "--changes", "1,100000"]) == 2
     assert "more than half of the edges of R-MAT 8" in capsys.readouterr().err
 
 
 def test_quick_arguments_are_good_ones():
-    options = scaling._parser().parse_args(scaling.QUICK)
+    options = SUITE.parser().parse_args(SUITE.quick)
     assert {"local-2", "costs", "costs-driver"} <= set(options.parts)
     assert max(options.changes) <= 8 << options.scale
     assert examples._parser().parse_args(examples.QUICK).scale == 12

@@ -12,11 +12,9 @@ import pytest
 
 from benchmarks import document
 from benchmarks.runner import CaseResult
-from benchmarks.snapshots import table, targets
 from benchmarks.snapshots.intervals import Circle
 from benchmarks.snapshots.sizes import Sizes
-from benchmarks.snapshots.targets import Results
-from benchmarks.suites import snapshots
+from benchmarks.snapshots.suite import SUITE, Results
 
 ROOT = Path(__file__).parents[2]
 MACHINE = {"versions": {}, "date": "2026-11-21", "processor": "", "cores": 2, "memory": 1}
@@ -58,7 +56,7 @@ def _report(sizes: Sizes | None = None, others: float = 0.0, problem: str | None
     case("restore", **{"1_to_1": [4.0], "2_to_2": [2.0], "2_to_4": [1.5], "bytes_2": [9e8]})
     case("loss", answered=[2.0, 3.0], **{f"rate_{k}": [float(k)] for k in range(26)})
     case("day", bytes_10=[1e6], bytes_100=[2.5e6], segments_100=[300.0])
-    return document.markdown(table.document(r))
+    return document.markdown(SUITE.document(r))
 
 
 def test_tables_and_targets_say_what_was_measured() -> None:
@@ -83,7 +81,7 @@ def test_tables_and_targets_say_what_was_measured() -> None:
     wrong = _report(problem="wrong answer: 3 of 5 distances differ")
     assert "3 of 5 distances differ" in wrong
     assert "0.98" not in wrong
-    assert len({target.title for target in targets.TARGETS}) == len(targets.TARGETS)
+    assert len({target.title for target in SUITE.targets}) == len(SUITE.targets)
 
 
 def test_smoke_run(tmp_path: Path) -> None:
@@ -113,6 +111,6 @@ def test_smoke_run(tmp_path: Path) -> None:
 def test_bad_arguments_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for bad in ("--parts=none", "--intervals=0,1", "--intervals=x", "--scale=40", "--states=0.5"):
         with pytest.raises(SystemExit) as stop:
-            snapshots.main([bad, "--cache", str(tmp_path)])
+            SUITE.main([bad, "--cache", str(tmp_path)])
         assert stop.value.code == 2
     assert "Traceback" not in capsys.readouterr().err

@@ -14,12 +14,10 @@ import pytest
 from benchmarks import document
 from benchmarks.answers import Wrong
 from benchmarks.runner import CaseResult
-from benchmarks.suites import triggers
-from benchmarks.triggers import clustering, pages, ranks, table, words
-from benchmarks.triggers.cases import CASES
+from benchmarks.triggers import clustering, pages, ranks, suite, words
 from benchmarks.triggers.programs import DIMENSIONS
 from benchmarks.triggers.sizes import Sizes
-from benchmarks.triggers.targets import TARGETS
+from benchmarks.triggers.suite import CASES, SUITE
 
 ROOT = Path(__file__).parents[2]
 MACHINE = {"versions": {}, "date": "2026-11-21", "processor": "", "cores": 2, "memory": 1}
@@ -31,13 +29,13 @@ SMALL = Sizes(
 
 
 def test_what_was_not_measured_is_said_once() -> None:
-    r = table.Results(MACHINE, ["bench", "triggers"], Sizes())
+    r = suite.Results(MACHINE, ["bench", "triggers"], Sizes())
     r.cases["reuse"] = CaseResult("reuse", {}, "it was lost")
-    assert document.markdown(table.document(r)).count("**Not measured:** reuse") == 1
+    assert document.markdown(SUITE.document(r)).count("**Not measured:** reuse") == 1
 
 
-def _results(sizes: Sizes | None = None, others: float = 0.0) -> table.Results:
-    r = table.Results(MACHINE, ["bench", "triggers"], sizes or Sizes())
+def _results(sizes: Sizes | None = None, others: float = 0.0) -> suite.Results:
+    r = suite.Results(MACHINE, ["bench", "triggers"], sizes or Sizes())
 
     def case(name: str, figures: dict[str, list[float]]) -> None:
         r.cases[name] = CaseResult(name, figures, None, others=others)
@@ -63,7 +61,7 @@ def _results(sizes: Sizes | None = None, others: float = 0.0) -> table.Results:
 
 
 def test_tables_and_targets_say_what_was_measured() -> None:
-    text = document.markdown(table.document(_results()))
+    text = document.markdown(SUITE.document(_results()))
     for line in (
         "| writes with a trigger that does not run, LMDB | no triggers | 0.98 × | ≥ 0.97 | reached",
         "| writes with a +1 for each, LMDB | no triggers | 0.5 × | ≥ 0.88 | **not reached** |",
@@ -82,9 +80,9 @@ def test_tables_and_targets_say_what_was_measured() -> None:
     ):
         assert line in text, line
     for other in (_results(Sizes(rows=9)), _results(others=0.5)):
-        assert "reached |" not in document.markdown(table.document(other))
-    assert {case for group in triggers._GROUPS.values() for case in group} <= CASES.keys()
-    assert len({target.title for target in TARGETS}) == len(TARGETS)
+        assert "reached |" not in document.markdown(SUITE.document(other))
+    assert {case for group in SUITE.groups.values() for case in group} <= CASES.keys()
+    assert len({target.title for target in SUITE.targets}) == len(SUITE.targets)
 
 
 def test_where_the_batch_job_is_faster() -> None:
@@ -95,7 +93,7 @@ def test_where_the_batch_job_is_faster() -> None:
 
 
 def test_charts_have_a_line_for_each_system() -> None:
-    report = table.document(_results())
+    report = SUITE.document(_results())
     charts = [part for s in report.sections for part in s.parts if isinstance(part, document.Chart)]
     words_chart, _ = charts
     assert words_chart.x == list(Sizes().shares)

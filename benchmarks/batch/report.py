@@ -1,19 +1,79 @@
-"""The tables of the suite ``batch`` about one graph: seconds, edges per second, memory, aims."""
+"""A run of the suite ``batch`` as a `Document`: a section for each graph, notes on each system."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Any
 
-from benchmarks.batch import charts, targets
+from benchmarks.batch import targets
 from benchmarks.batch.results import OURS, Run, median
 from benchmarks.batch.runner import MeasureResult, SystemResult
 from benchmarks.cells import QUIET, seconds, spread
-from benchmarks.document import Chart, Table
+from benchmarks.document import Chart, Document, Section, Series, Table
 from benchmarks.graphs import BenchGraph
 from benchmarks.measures import BY_NAME, MEASURES, Measure
 
 
-def graph(graph: BenchGraph, standings: list[SystemResult]) -> str:
+def of_measures(there: list[SystemResult], rows: list[Measure]) -> list[Chart]:
+    """For each measure a bar of seconds for every system that has it."""
+    charts = []
+    for measure in rows:
+        found = [(s.title, median(s.outcomes.get(measure.name))) for s in there]
+        known = [(title, value) for title, value in found if value is not None]
+        if known:
+            titles, values = [title for title, _ in known], [value for _, value in known]
+            series = [Series("seconds", list(values))]
+            charts.append(Chart("bars", measure.title, "s", titles, series, log=True))
+    return charts
+
+
+def against_edges(run: Run) -> list[Table | Chart]:
+    """Of each measure a chart of seconds against edges, and a table of time per edge."""
+    graphs = [graph for graph, _ in run.results]
+    names = [graph.name for graph in graphs]
+    edges = [float(graph.edges) for graph in graphs]
+    rows: list[list[str]] = []
+    charts: list[Table | Chart] = []
+    for measure in MEASURES:
+        if measure.name in targets.OWN:
+            continue
+        lines = [line for line in _lines(run, measure) if any(v is not None for v in line.values)]
+        for line in lines:
+            each = [None if v is None else v / m for v, m in zip(line.values, edges, strict=True)]
+            known = [v for v in each if v is not None]
+            cells = [
+                "–" if v is None else f"{seconds(v)} ({v / m * 1e9:.3g})"
+                for v, m in zip(line.values, edges, strict=True)
+            ]
+            flat = f"{max(known) / min(known):.2f}"
+            rows.append([f"{measure.title}: {line.name}", *cells, flat])
+        if lines:
+            charts.append(
+                Chart("lines", measure.title, "s", names, lines, True, edges, "edges of the graph")
+            )
+    table = Table(
+        ["", *names, "most / least"],
+        rows,
+        "Seconds (nanoseconds per edge)",
+        "Most / least: of the nanoseconds per edge.",
+    )
+    return [table, *charts]
+
+
+def _lines(run: Run, measure: Measure) -> list[Series]:
+    """A line for every system: its median seconds on each graph."""
+    everyone = [s for _, found in run.results for s in found if s.unavailable is None]
+    systems = {s.system: s.title for s in everyone}
+    lines = []
+    for system, title in systems.items():
+        mine = [next((s for s in found if s.system == system), None) for _, found in run.results]
+        values = [median(s.outcomes.get(measure.name)) if s else None for s in mine]
+        lines.append(Series(title, values))
+    return lines
+
+
+def _facts(graph: BenchGraph, standings: list[SystemResult]) -> str:
     """What the graph is, and which systems are not there."""
     text = (
         f"{graph.vertices:,} vertices (ids with an edge), {graph.edges:,} edges: "
@@ -34,7 +94,7 @@ def parts(run: Run, k: int) -> list[Table | Chart]:
     rows = list(_measured(there))
     tables = [
         _seconds(there, rows),
-        *charts.of_measures(there, rows),
+        *of_measures(there, rows),
         _rates(graph, there, rows),
         _memory(graph, there),
         _prepared(there),
@@ -148,3 +208,57 @@ def notes(run: Run) -> list[str]:
         versions = ", ".join(f"{name} {version}" for name, version in s.versions.items())
         lines.append(f"{title}{f' ({versions})' if versions else ''}: {s.about}")
     return lines
+
+
+def plain(run: Run) -> dict[str, Any]:
+    """The figures, for JSON."""
+
+    def graph_facts(graph: BenchGraph) -> dict[str, Any]:
+        return {k: v for k, v in asdict(graph).items() if k != "folder"}
+
+    return {
+        "limits": run.limits,
+        "results": [
+            {"graph": graph_facts(graph), "systems": [asdict(s) for s in standings]}
+            for graph, standings in run.every()
+        ],
+    }
+
+
+def of_run(run: Run) -> Document:
+    """All that the run says."""
+    cores = run.limits["cores"]
+    sections = [
+        Section(graph.name, _facts(graph, standings), parts(run, k))
+        for k, (graph, standings) in enumerate(run.every())
+    ]
+    if run.small:
+        asked = ", ".join(graph.name for graph, _ in run.results)
+        sections[-1].title += f", for what takes too long on {asked}"
+    if len(run.results) > 1:
+        sections.append(Section("Time against edges", parts=against_edges(run)))
+    return Document(
+        "batch",
+        f"The whole answer, from scratch: {', '.join(graph.name for graph, _ in run.results)}",
+        "A graph that does not change, from its file to the answers, by every system in turn: the "
+        "six algorithms of LDBC Graphalytics, loading and memory.",
+        f"./dev {' '.join(run.command)}",
+        run.machine,
+        f"{cores} of {run.machine['cores']} cores used",
+        _disturbed(run),
+        sections,
+        notes(run),
+    )
+
+
+def _disturbed(run: Run) -> str:
+    every = [outcome for outcome in run.outcomes() if outcome.seconds]
+    loud = [o.others for o in every if o.others > QUIET]
+    if not loud:
+        return ""
+    return (
+        f"**Not to be quoted: the machine was not quiet.** During {len(loud)} of {len(every)} "
+        f"measures other programs used more than {QUIET:.0%} of its cores, up to {max(loud):.0%}; "
+        "these are marked ⚠ with that share. Times, ratios and whether an aim was reached hold "
+        "for this load only, and the load was not the same for every system."
+    )

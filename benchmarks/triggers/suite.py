@@ -1,39 +1,106 @@
-"""What the suite measured, as a document."""
+"""Suite ``triggers``: triggers on tables that change, beside batch jobs on all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from benchmarks import cells
-from benchmarks.beside import add_sections
-from benchmarks.document import Chart, Document, Series, Table
-from benchmarks.triggers import targets
+from benchmarks.case_process import CaseProcess
+from benchmarks.document import Chart, Series, Table
+from benchmarks.runner import SuiteResults
+from benchmarks.suite import CaseSuite, Parts, filled
+from benchmarks.targets import Target, median
+from benchmarks.triggers import accumulations, clustering, ranks, words, writes
 from benchmarks.triggers.accumulations import ALGEBRAS, SCHEDULES
 from benchmarks.triggers.programs import DIMENSIONS
 from benchmarks.triggers.ranks import TOLERANCE
-from benchmarks.triggers.targets import BATCH_JOBS, STORES, Results
+from benchmarks.triggers.sizes import Sizes
 from benchmarks.triggers.writes import KINDS
 
-__all__ = ["Results", "document"]
+CASES: dict[str, Callable[[CaseProcess, Sizes], None]] = {
+    "writes-memory": partial(writes.writes, backend="memory://bench"),
+    "writes-lmdb": writes.writes,
+    "preemption": accumulations.preemption,
+    "reuse": accumulations.reuse,
+    "words-ours": words.words,
+    "words-spark": words.words_by_spark,
+    "words-pathway": words.words_by_pathway,
+    "pagerank-ours": ranks.ranks,
+    "pagerank-spark": ranks.ranks_by_spark,
+    "clustering": clustering.clustering,
+}
+
+
+STORES = {"writes-memory": "memory", "writes-lmdb": "LMDB"}
+BATCH_JOBS = {"words": "word count", "pagerank": "PageRank"}
+_AIM = 1.0  # percent of the pages that change
+
+
+class Results(SuiteResults[Sizes]):
+    """Figures by case."""
+
+    __slots__ = ()
+
+    def faster(self, part: str, percent: float) -> float | None:
+        """How many times as fast as the batch job, if so much changes."""
+        return self.ratio(f"{part}-spark", "batch", f"{part}-ours", f"{percent:g}")
+
+    def crossover(self, part: str) -> str:
+        """The percent of changes from which on the batch job is faster, in words."""
+        measured = [(p, self.faster(part, p)) for p in self.sizes.shares]
+        there = [(p, ratio) for p, ratio in measured if ratio is not None]
+        if not there:
+            return "–"
+        slower = next((k for k, (_, ratio) in enumerate(there) if ratio < 1), None)
+        if slower is None:
+            return f"above {there[-1][0]:g} %"
+        if not slower:
+            return f"below {there[0][0]:g} %"
+        (low, above), (high, below) = there[slower - 1 : slower + 1]
+        part_of_way = math.log(above) / math.log(above / below)  # straight, by logarithms of both
+        return f"{low * (high / low) ** part_of_way:.2g} %"
+
+    def clustering(self) -> float | None:
+        """MLlib's seconds to ours, the least of all numbers of items; None where one is missing."""
+        ratios = [
+            self.ratio("clustering", f"mllib {n}", "clustering", f"{n}") for n in self.sizes.items
+        ]
+        there = [ratio for ratio in ratios if ratio is not None]
+        return min(there) if len(there) == len(ratios) else None
+
+
+def _targets() -> Iterator[Target[Results]]:
+    for case, store in STORES.items():
+        for kind, what, bound in (
+            ("silent", "a trigger that does not run", 0.97), ("+1", "a +1 for each", 0.88)
+        ):  # fmt: skip
+            title = f"writes with {what}, {store}"
+            yield Target(title, median(case, f"{kind} kept"), bound, "×", True, "no triggers")
+    for part, title in BATCH_JOBS.items():
+        measure = partial(Results.faster, part=part, percent=_AIM)
+        yield Target(f"{title}, {_AIM:g} % changes", measure, 20.0, "×", True, "Spark")
+    title = "clustering, least of all numbers of items"
+    yield Target(title, Results.clustering, 1.0, "×", True, "MLlib")
+
+
+def _shown(r: Results) -> Iterator[list[str]]:
+    for part, title in BATCH_JOBS.items():
+        if (where := r.crossover(part)) != "–":
+            yield [f"{title}: the batch job is faster from", "Spark", where, "–", "shown"]
+    title = f"{BATCH_JOBS['words']}, {_AIM:g} % changes"
+    if r.figures("words-pathway", "not installed"):
+        yield [title, "Pathway", "not installed", "–", "shown"]
+    elif value := r.ratio("words-pathway", f"{_AIM:g}", "words-ours"):
+        yield [title, "Pathway", cells.times(value), "–", "shown"]
+
 
 _KINDS = {"none": "no trigger", "silent": "one that does not run", "+1": "a +1 for each write"}
 
 
-def document(r: Results) -> Document:
-    """The whole report."""
-    report = Document(
-        "triggers",
-        "Suite triggers: programs over tables that change",
-        "What triggers cost, and how soon their results are those of what has changed, beside "
-        "batch jobs on everything.",
-        f"./dev {' '.join(r.command)}",
-        r.machine,
-        f"{r.sizes.cores} cores used",
-        cells.disturbed(r.others(), "during a case"),
-        notes=_notes(r),
-    )
-    shown: list[tuple[str, list[Table | Chart | None]]] = [
-        ("What must be reached", [targets.table(r)]),
+def _sections(r: Results) -> list[tuple[str, Parts]]:
+    return [
         ("Writes", [_writes(r)]),
         ("Preemption", [_preemption(r)]),
         ("Reuse of results", [_reuse(r)]),
@@ -41,8 +108,6 @@ def document(r: Results) -> Document:
           for part, title in BATCH_JOBS.items()),
         ("Clustering", [_clustering(r)]),
     ]  # fmt: skip
-    add_sections(report, r, shown)
-    return report
 
 
 def _notes(r: Results) -> list[str]:
@@ -75,14 +140,8 @@ def _notes(r: Results) -> list[str]:
     ]  # fmt: skip
 
 
-def _table(head: list[str], rows: Iterable[list[str]], names: int = 1) -> Table | None:
-    """The rows that have a figure after their names."""
-    there = [row for row in rows if set(row[names:]) - {"–"}]
-    return Table(head, there) if there else None
-
-
 def _writes(r: Results) -> Table | None:
-    return _table(["", "trigger", "rows/s", "kept"], (
+    return filled(["", "trigger", "rows/s", "kept"], (
         [
             store, _KINDS[kind], cells.number(r.median(case, kind)),
             cells.times(r.median(case, f"{kind} kept")),
@@ -93,7 +152,7 @@ def _writes(r: Results) -> Table | None:
 
 def _preemption(r: Results) -> Table | None:
     case = "preemption"
-    return _table(["links into a page", "schedule", "events", "runs", "seconds"], (
+    return filled(["links into a page", "schedule", "events", "runs", "seconds"], (
         [
             f"{degree}", schedule,
             *(cells.number(r.median(case, f"{degree} {schedule} {w}")) for w in ("events", "runs")),
@@ -115,7 +174,7 @@ def _reuse(r: Results) -> Table | None:
             rows.append(row)
     head = ["algebra", "partial results", "the write, µs", "without reuse", "without / with"]
     head += ["accumulation, µs", "without reuse", "without / with"]
-    return _table(head, rows, 2)
+    return filled(head, rows, 2)
 
 
 def _micro(seconds: float | None) -> str:
@@ -135,7 +194,7 @@ def _changes(r: Results, part: str) -> Table | None:
             *([cells.middle(r.figures("words-pathway", share))] if pathway else []),
         ])  # fmt: skip
     head = ["changes", "ours", "Spark, everything", "Spark / ours", *["Pathway"] * pathway]
-    return _table(head, rows)
+    return filled(head, rows)
 
 
 def _chart(r: Results, part: str, title: str) -> Chart | None:
@@ -155,7 +214,7 @@ def _chart(r: Results, part: str, title: str) -> Chart | None:
 
 def _clustering(r: Results) -> Table | None:
     case = "clustering"
-    return _table(["items", "iterations", "ours", "MLlib", "MLlib / ours"], (
+    return filled(["items", "iterations", "ours", "MLlib", "MLlib / ours"], (
         [
             f"{n:,}", cells.number(r.median(case, f"{n} iterations")),
             cells.seconds(r.median(case, f"{n}")), cells.seconds(r.median(case, f"mllib {n}")),
@@ -163,3 +222,25 @@ def _clustering(r: Results) -> Table | None:
         ]
         for n in r.sizes.items
     ))  # fmt: skip
+
+
+SUITE = CaseSuite(
+    name="triggers",
+    title="Suite triggers: programs over tables that change",
+    about="What triggers cost, and how soon their results are those of what has changed, beside "
+    "batch jobs on everything.",
+    sizes=Sizes, cases=CASES, results=Results, sections=_sections, notes=_notes, shown=_shown,
+    targets=tuple(_targets()),
+    stated=("rows", "texts", "pages", "items", "clusters"),
+    stem=lambda s: f"triggers-{s.texts}",
+    groups={
+        group: tuple(case for case in CASES if case.startswith(group))
+        for group in ("writes", "words", "pagerank")
+    },
+    time_limit=3600,
+    quick=(
+        "--rows", "5000", "--pairs", "3", "--graph", "60", "--degrees", "5,10",
+        "--partials", "100,800", "--totals", "20", "--texts", "5000", "--pages", "500",
+        "--shares", "0.1,1,10", "--items", "500,1000", "--clusters", "20", "--turns", "1",
+    ),  # about two minutes
+)  # fmt: skip

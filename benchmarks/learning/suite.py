@@ -1,17 +1,136 @@
-"""What the suite measured, as a document."""
+"""Suite ``learning``: models of instances that arrive, beside systems that learn anew."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
 from benchmarks import cells
-from benchmarks.beside import add_sections
-from benchmarks.document import Chart, Document, Table
-from benchmarks.learning import charts, targets
+from benchmarks.case_process import CaseProcess
+from benchmarks.document import Chart, Series, Table
+from benchmarks.learning import instants, points, rates
 from benchmarks.learning.data import ALPHA
 from benchmarks.learning.instants import KINDS
 from benchmarks.learning.rates import BOLD, BRANCHES, RATES
-from benchmarks.learning.targets import WAYS, Results, area
+from benchmarks.learning.sizes import Sizes
+from benchmarks.runner import SuiteResults
+from benchmarks.suite import CaseSuite, Parts, filled
+from benchmarks.targets import Target, ratio
 
-__all__ = ["Results", "document"]
+CASES: dict[str, Callable[[CaseProcess, Sizes], None]] = {
+    "points-ours": points.ours,
+    "points-scikit-learn": points.scikit_learn,
+    "points-mllib": points.mllib,
+    "points-river": points.river,
+    "instants-svm": instants.svm,
+    "instants-kmeans": instants.kmeans,
+    "rates-svm": rates.svm,
+    "rates-words": rates.words,
+}
+
+
+WAYS = ("passes", "solve")  # in which ours comes near the best loss
+_OTHERS = {"MLlib": ("points-mllib", 5.0), "scikit-learn": ("points-scikit-learn", 1.0)}
+
+
+class Results(SuiteResults[Sizes]):
+    """Figures by case."""
+
+    __slots__ = ()
+
+    def there(self) -> float | None:
+        """Seconds of ours until it is near the best loss, in the way that is faster."""
+        took = [self.median("points-ours", f"there by {way}") for way in WAYS]
+        return _least(took)
+
+    def from_nothing(self, case: str) -> float | None:
+        """The same with what it takes to have the instances."""
+        there = self.there() if case == "points-ours" else self.median(case, "there")
+        return None if there is None else there + (self.median(case, "ingest") or 0.0)
+
+    def least(self, case: str, numerator: str, denominator: str) -> float | None:
+        """The smallest of the ratios of all shares; None where one is missing."""
+        ratios = [
+            self.ratio(case, f"{numerator} {share}", case, f"{denominator} {share}")
+            for share in self.sizes.shares
+        ]
+        return None if None in ratios else _least(ratios)
+
+
+def area(r: Results, case: str, name: str) -> float | None:
+    """The mean of the objective over the stream."""
+    values = r.figures(case, f"{name} objective")
+    return sum(values) / len(values) if values else None
+
+
+def _least(values: Iterable[float | None]) -> float | None:
+    return min((value for value in values if value is not None), default=None)
+
+
+def _over(above: float | None, below: float | None) -> float | None:
+    return None if above is None or not below else above / below
+
+
+def _there(r: Results, beside: str) -> float | None:
+    return _over(r.median(beside, "there"), r.there())
+
+
+def _from_nothing(r: Results, beside: str) -> float | None:
+    return _over(r.from_nothing(beside), r.from_nothing("points-ours"))
+
+
+def _bold(r: Results, case: str) -> float | None:
+    return _over(area(r, case, BOLD), _least(area(r, case, name) for name in RATES))
+
+
+def _targets() -> Iterator[Target[Results]]:
+    for beside, (case, bound) in _OTHERS.items():
+        measure = ratio("points-ours", "points", case)
+        yield Target("points/s", measure, bound, "×", True, beside)
+        for title, find in (("instances there", _there), ("from an empty learner", _from_nothing)):
+            title = f"time to 1.01 × the best loss, {title}"
+            yield Target(title, partial(find, beside=case), bound, "×", True, beside)
+    for name, case, bound in (("SVM", "instants-svm", 10.0), ("k-means", "instants-kmeans", 8.0)):
+        for beside, other, least in (("MLlib", "mllib", bound), ("batch", "batch", 1.0)):
+            lowest = partial(Results.least, case=case, numerator=other, denominator="approximating")
+            title = f"{name}, from an instant to the answer, least of all shares"
+            yield Target(title, lowest, least, "×", True, beside)
+    for name, case in (("SVM", "rates-svm"), ("logistic regression", "rates-words")):
+        title = f"{name}, {BOLD}: area under the objective"
+        yield Target(title, partial(_bold, case=case), 1.1, beside="the best fixed rate")
+
+
+def _shown(r: Results) -> Iterator[list[str]]:
+    if r.figures("points-river", "not installed"):
+        yield ["points/s", "River", "not installed", "–", "shown"]
+    elif value := r.ratio("points-ours", "points", "points-river"):
+        yield ["points/s", "River", cells.times(value), "–", "shown"]
+
+
+def _charts(r: Results, case: str, title: str) -> list[Chart]:
+    """Two charts with a line for each rate, over percent of the stream."""
+    shown = (
+        ("objective", "Objective on all instances", "objective", r.sizes.batches),
+        ("branch", "From an instant to the answer", "s", BRANCHES),
+    )
+    return [
+        chart
+        for figure, what, unit, count in shown
+        for chart in _lines(r, case, figure, f"{what}, {title}", unit, count)
+    ]
+
+
+def _lines(r: Results, case: str, figure: str, title: str, unit: str, count: int) -> list[Chart]:
+    at = [100 * (number + 1) / count for number in range(count)]
+    series = []
+    for name in (BOLD, *RATES):
+        values: list[float | None] = list(r.figures(case, f"{name} {figure}"))
+        if len(values) == count:
+            series.append(Series("ours, " + name if name == BOLD else name, values))
+    names = [f"{percent:g}" for percent in at]
+    x_title = "percent of the stream"
+    return [Chart("lines", title, unit, names, series, x=at, x_title=x_title)] if series else []
+
 
 _PEERS = {
     "points-mllib": "MLlib `LogisticRegression`, local[1]",
@@ -21,29 +140,14 @@ _LEARNT = {"instants-svm": "Support vector machine", "instants-kmeans": "k-means
 _RATED = {"rates-svm": "SVM", "rates-words": "logistic regression on bags of words"}
 
 
-def document(r: Results) -> Document:
-    """The whole report."""
-    report = Document(
-        "learning",
-        "Suite learning: models of instances that arrive",
-        "Linear models and k-means that follow their instances, beside systems that learn from "
-        "all of them anew.",
-        f"./dev {' '.join(r.command)}",
-        r.machine,
-        f"{r.sizes.cores} cores used",
-        cells.disturbed(r.others(), "during a case"),
-        notes=_notes(r),
-    )
-    shown: list[tuple[str, list[Table | Chart | None]]] = [
-        ("What must be reached", [targets.table(r)]),
+def _sections(r: Results) -> list[tuple[str, Parts]]:
+    return [
         ("Logistic regression", [_points(r)]),
         *((f"{title}: from an instant to the answer", [_instants(r, case)])
           for case, title in _LEARNT.items()),
-        *((f"Rates of descent, {title}", [_rates(r, case), *charts.rates(r, case, title)])
+        *((f"Rates of descent, {title}", [_rates(r, case), *_charts(r, case, title)])
           for case, title in _RATED.items()),
     ]  # fmt: skip
-    add_sections(report, r, shown)
-    return report
 
 
 def _notes(r: Results) -> list[str]:
@@ -83,7 +187,7 @@ def _points(r: Results) -> Table | None:
         if (took := r.median(case, name)) is not None or r.figures(case, own[0]):
             rows.append([
                 f"ours, by {way}", cells.number(r.median(case, own[0])),
-                cells.middle(r.figures(case, "ingest")), _there(r, case, r.figures(case, name)),
+                cells.middle(r.figures(case, "ingest")), _until(r, case, r.figures(case, name)),
                 cells.seconds(None if took is None else empty + took),
                 cells.number(r.median(case, own[1])),
             ])  # fmt: skip
@@ -94,7 +198,7 @@ def _points(r: Results) -> Table | None:
         if r.figures(case, "points"):
             rows.append([
                 title, cells.number(r.median(case, "points")),
-                cells.middle(r.figures(case, "ingest")), _there(r, case, r.figures(case, "there")),
+                cells.middle(r.figures(case, "ingest")), _until(r, case, r.figures(case, "there")),
                 cells.seconds(r.from_nothing(case)), cells.number(r.median(case, "passes")),
             ])  # fmt: skip
     if r.figures("points-river", "not installed"):
@@ -102,10 +206,10 @@ def _points(r: Results) -> Table | None:
     elif r.figures("points-river", "points"):
         rows.append(["River", cells.number(r.median("points-river", "points")), *"––––"])
     head = ["", "points/s", "ingest", "there", "there, from nothing", "passes"]
-    return Table(head, rows) if rows else None
+    return filled(head, rows)
 
 
-def _there(r: Results, case: str, seconds: list[float]) -> str:
+def _until(r: Results, case: str, seconds: list[float]) -> str:
     """Seconds, or how near it came."""
     most = r.median(case, "passes without success")
     if seconds or most is None:
@@ -134,7 +238,7 @@ def _instants(r: Results, case: str) -> Table | None:
                 _objective(r.median(case, f"mllib objective {share}")),
             ])  # fmt: skip
     head = ["more", "", "to the answer", "MLlib / ours", "arriving", "iterations", "objective"]
-    return Table(head, rows) if rows else None
+    return filled(head, rows)
 
 
 def _objective(value: float | None) -> str:
@@ -157,4 +261,25 @@ def _rates(r: Results, case: str) -> Table | None:
     percents = [f"{100 * (k + 1) // BRANCHES} %" for k in range(BRANCHES)]
     head = ["", "mean", *(f"objective at {at}" for at in percents)]
     head += [*(f"branch at {at}, s" for at in percents), "a batch"]
-    return Table(head, rows) if rows else None
+    return filled(head, rows)
+
+
+SUITE = CaseSuite(
+    name="learning",
+    title="Suite learning: models of instances that arrive",
+    about="Linear models and k-means that follow their instances, beside systems that learn from "
+    "all of them anew.",
+    sizes=Sizes, cases=CASES, results=Results, sections=_sections, notes=_notes, shown=_shown,
+    targets=tuple(_targets()),
+    stated=("points", "instances", "shares", "stream", "columns", "batches"),
+    stem=lambda s: f"learning-{s.points}",
+    groups={
+        group: tuple(case for case in CASES if case.startswith(group))
+        for group in ("points", "instants", "rates")
+    },
+    time_limit=3600,
+    quick=(
+        "--points", "20000", "--most", "20", "--instances", "20000", "--shares", "1,10",
+        "--stream", "4000", "--columns", "5000", "--batches", "8", "--turns", "2",
+    ),  # about two minutes
+)  # fmt: skip
