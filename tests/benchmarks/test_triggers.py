@@ -55,7 +55,7 @@ def _results(sizes: Sizes | None = None, others: float = 0.0) -> suite.Results:
     case("pagerank-spark", {"batch": [10.0]})
     case("clustering", {
         "1000": [1.0], "1000 iterations": [4.0], "mllib 1000": [0.5], "10000": [2.0],
-        "mllib 10000": [3.0], "100000": [9.0], "mllib 100000": [90.0],
+        "mllib 10000": [3.0], "50000": [9.0], "mllib 50000": [90.0],
     })  # fmt: skip
     return r
 
