@@ -229,6 +229,10 @@ def field_differences(stored: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     >>> field_differences({"x": old, "y": old}, {"x": new, "z": old})
     'z was added; y was removed; x was int, is float'
     """
+    stored, now = (
+        {name: one if isinstance(one, dict) else {"type": one} for name, one in fields.items()}
+        for fields in (stored, now)
+    )
     elements = [{one.get("element") for one in fields.values()} for fields in (stored, now)]
     apart = elements[0] ^ elements[1]
 
