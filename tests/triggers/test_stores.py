@@ -114,8 +114,7 @@ def test_text_that_cannot_be_encoded_is_refused() -> None:
         for rows in ({"key": "\ud800", "text": "a"}, {"key": ["a", "b"], "text": ["\udfff", "b"]}):
             with pytest.raises(InputError, match=rf"rows, column (key|text): .* has {half}"):
                 loop.upsert("rows", **rows)
-        with pytest.raises(InputError, match=half):
-            loop.lookup("rows", "\ud800")
+        assert loop.lookup("rows", "\ud800") == {}
         for text in ("key", "value", "cell", "column"):
             with pytest.raises(CallError, match=rf"Other\.act, row 'k': InputError: .*{half}"):
                 loop.upsert("rows", key="k", text=text)

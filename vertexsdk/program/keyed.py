@@ -112,22 +112,14 @@ def to_str(value: Any) -> str:
     """Return a value as a str.
 
     Raises:
-        InputError: it is not one, or cannot be encoded.
+        InputError: it is not one.
 
     >>> to_str("be")
     'be'
     """
-    if not isinstance(value, str):
-        raise InputError(f"{excerpt(value)} is not a str; convert it, or declare the type")
-    if not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise InputError(
-                f"{excerpt(value)} has a half of a surrogate pair, which is no character: decode "
-                "the bytes with errors='replace', or store them as bytes"
-            ) from None
-    return str(value)
+    if isinstance(value, str):
+        return str(value)
+    raise InputError(f"{excerpt(value)} is not a str; convert it, or declare the type")
 
 
 def to_bytes(value: Any) -> bytes:
@@ -393,6 +385,11 @@ class Parameter:
     def as_given(self) -> bool:
         """Whether a value of its type is an argument as it is."""
         return True
+
+    @property
+    def encodes(self) -> bool:
+        """Whether a str has to be text that can be encoded."""
+        return False
 
     @property
     def width(self) -> int | None:

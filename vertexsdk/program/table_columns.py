@@ -25,9 +25,30 @@ from vertexsdk.program.keyed_state import kind_of_type
 _ITEMS = ("int", "float", "bool", "str")  # what JSON has
 
 
+def to_text(value: Any) -> str:
+    """Return a value as a str that can be encoded, as tables are Arrow's.
+
+    Raises:
+        InputError: it is not one.
+
+    >>> to_text("be")
+    'be'
+    """
+    text: str = CONVERTERS["str"](value)
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise InputError(
+                f"{excerpt(value)} has a half of a surrogate pair, which is no character: decode "
+                "the bytes with errors='replace', or store them as bytes"
+            ) from None
+    return text
+
+
 def _converter(kind: str) -> Callable[[Any], Any]:
     """Return what converts a value to a type; NaN is one object, which equals itself."""
-    convert = CONVERTERS[kind]
+    convert = to_text if kind == "str" else CONVERTERS[kind]
     if kind != "float":
         return convert
 
@@ -207,7 +228,7 @@ class FamilyColumn(Column):
 
     def convert_name(self, name: Any) -> Any:
         """Return the name of a column of the family."""
-        return CONVERTERS[self.names](name)
+        return _CONVERT[self.names](name)
 
     def convert_cell(self, value: Any) -> Any:
         """Return the value of one cell."""
@@ -291,6 +312,11 @@ class ColumnParameter(Parameter):
     def as_given(self) -> bool:
         """See `Parameter`."""
         return self.column.__class__ is Column
+
+    @property
+    def encodes(self) -> bool:
+        """See `Parameter`."""
+        return True
 
     @property
     def width(self) -> int | None:

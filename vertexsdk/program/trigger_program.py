@@ -27,7 +27,7 @@ from vertexsdk.program.keyed import (
     TaskElement,
 )
 from vertexsdk.program.keyed_state import Journal, RowsState, StateElement, field_name
-from vertexsdk.program.table_columns import Column, ColumnParameter, VectorColumn
+from vertexsdk.program.table_columns import Column, ColumnParameter, VectorColumn, to_text
 
 Version: TypeAlias = tuple[int, int]  # wave and round
 Schedule: TypeAlias = Literal["rounds", "eager", "every"]
@@ -268,7 +268,7 @@ def key_text(key: Any) -> str:
     ('7', 'a', '"7')
     """
     if isinstance(key, str):
-        text: str = CONVERTERS["str"](key)
+        text = to_text(key)
         return '"' + text if text[:1] in LIKE_NUMBERS else text
     return str(CONVERTERS["int"](key))
 
@@ -523,7 +523,8 @@ def table_methods(
     """
     element: TableElement = spec.element
     own = _task_element(spec.name, "key", line)
-    batch, key = Parameter(BATCH, "int", 0), Parameter(key_name, element.key)
+    batch = Parameter(BATCH, "int", 0)
+    key = ColumnParameter(key_name, element.key, ABSENT, Column(key_name, element.key, None))
     columns = [
         ColumnParameter(c.name, c.stored_kind, c.store(c.default), c) for c in element.columns
     ]

@@ -254,9 +254,10 @@ class _Source:
     def _converted(self, values: list[Any]) -> Values:
         kind, convert = self._parameter.kind, self._parameter.convert
         as_given = self._parameter.as_given and kind != "int"
-        if kind == "str" and as_given:
-            as_given = all(map(str.isascii, values)) if set(map(type, values)) <= {str} else False
-        if as_given and set(map(type, values)) <= {KINDS[kind]}:
+        as_given = as_given and set(map(type, values)) <= {KINDS[kind]}
+        if as_given and kind == "str" and self._parameter.encodes:
+            as_given = all(map(str.isascii, values))
+        if as_given:
             return stored_values(kind, values)
         try:
             return stored_values(kind, list(map(convert, values)))

@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from vertexsdk.errors import InputError, excerpt
 from vertexsdk.program.keyed import ABSENT, CONVERTERS, KINDS
-from vertexsdk.program.table_columns import Column, FamilyColumn, ListColumn, mismatch
+from vertexsdk.program.table_columns import Column, FamilyColumn, ListColumn, mismatch, to_text
 from vertexsdk.program.trigger_program import (
     LIKE_NUMBERS,
     Accumulator,
@@ -133,7 +133,8 @@ class TableView:
         self.columns, self.default = element.columns, element.default
         self.has_lists = any(isinstance(column, ListColumn) for column in element.columns)
         self.sums: list[dict[Any, int] | None] = [None] * len(element.columns)
-        self.convert_key, self._key_class = CONVERTERS[element.key], KINDS[element.key]
+        self.convert_key = to_text if element.key == "str" else CONVERTERS["int"]
+        self._key_class = KINDS[element.key]
         self._is_plain = _is_plain_str if element.key == "str" else _is_plain_int
         columns = list(enumerate(element.columns))
         own = {key_name: property(_key_of), **{c.name: _reader(k, c) for k, c in columns}}
@@ -752,7 +753,7 @@ class AccumulatorView(dict[Any, "CellWriter"]):
     def write(self, key: str, column: Any, value: Any) -> None:
         """Set a cell, or remove it where the value is `ABSENT`."""
         if not _is_plain_column(column):
-            column = CONVERTERS["str" if isinstance(column, str) else "int"](column)
+            column = to_text(column) if isinstance(column, str) else CONVERTERS["int"](column)
         if self.cells is None or self.writer.refuses:
             what = What.DISCARD if value is ABSENT else What.PUT
             value = None if value is ABSENT else value
