@@ -397,3 +397,37 @@ def test_old_is_what_was_seen_last_also_of_columns_that_are_not_watched(partitio
         ]:  # fmt: skip
             loop.upsert("rows", id=1, **change)
             assert loop.lookup("rows", 1)[1]["seen"] == seen, change
+
+
+class Chained(Triggers):
+    """An accumulator that does not wait for the end of the round, and writes to one that does."""
+
+    rows = Table(id=int, value=int)
+    totals = Table(name=str, total=int)
+
+    @on_change(rows)
+    def put(self, row, old):
+        self.parts["all"][row.id] = row.value
+
+    @accumulate(Sum(int), synchronous=False)
+    def parts(self, name, total):
+        self.sums["all"][name] = total
+
+    @accumulate(Sum(int))
+    def sums(self, name, total):
+        self.totals[name].total = total
+
+
+@pytest.mark.parametrize("merged", [True, False])
+@pytest.mark.parametrize("partitions", [1, 2, 3, 7])
+def test_what_a_synchronous_accumulator_gets_at_once_is_not_lost(
+    partitions: int, merged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing else is written in the round."""
+    if not merged:
+        monkeypatch.setattr(TriggerPartition, "_merge_writes", lambda self: None)
+    url = f"memory://chained-{partitions}-{merged}"
+    with TriggerLoop(Chained, backend=url, partitions=partitions) as loop:
+        for id in range(5):
+            loop.upsert("rows", id=id, value=10**id)
+            assert loop.lookup("totals", "all")["all"] == {"total": int("1" * (id + 1))}

@@ -89,6 +89,12 @@ class Events:
         filters = self.activated.setdefault(t, {})
         filters[where] = later(version, filters.get(where, FIRST))
 
+    @property
+    def count(self) -> int:
+        """How many rows have events, and filters are activated."""
+        several = (*self.waiting.values(), *self.activated.values())
+        return len(self.urgent) + sum(map(len, several))
+
     def take(self) -> tuple[dict[int, dict[Any, Version]], dict[int, dict[str, Version]]]:
         """Return what waits, and what is activated, at the end of a round."""
         taken = self.waiting, self.activated

@@ -245,7 +245,7 @@ class TriggerPartition(KeyedPartition):
                     own = self._failure(low, error)
             wave += 1
             merged = self._merged.take()
-            left = len(self.events.urgent) + (len(given) - at if own is None else 0)
+            left = self.events.count + (len(given) - at if own is None else 0)
             busy = len(writes) + left + bool(merged)
             reports = [_Report(busy, len(visible.repeats), own is not None, ordered)]
             others: list[RoundWrites] = []
