@@ -42,13 +42,12 @@ def schemes() -> list[str]:
     return sorted({*_BUILT_IN, *entry_points(group=_GROUP).names})
 
 
-def open_backend(url: str | Address, *, create: bool = True, upgrade: bool = False) -> Backend:
+def open_backend(url: str | Address, *, create: bool = True) -> Backend:
     """Open the backend of a URL such as `lmdb:///var/lib/graphs`.
 
     Args:
         url: the URL, or "@FILE" for a file that contains it in one line.
         create: create the store if there is none.
-        upgrade: the store may have an earlier format; for `vertexsdk state upgrade`.
 
     Returns:
         The backend. Most programs use `vertexsdk.state.open_store`, which wraps it in a `Store`.
@@ -71,9 +70,8 @@ def open_backend(url: str | Address, *, create: bool = True, upgrade: bool = Fal
         raise StateInputError(
             f"{redacted(text)!r} is not a backend URL: write lmdb:///path/to/directory"
         )
-    options = {"upgrade": True} if upgrade and scheme in _BUILT_IN else {}
     try:
-        backend: Backend = _find(scheme).from_url(text, create=create, **options)
+        backend: Backend = _find(scheme).from_url(text, create=create)
     except ValueError as error:  # of urllib or the system; its text may have the password
         raise StateInputError(
             f"{redacted(text)!r} is not a URL: write %5B and %5D for [ and ], and no %00"

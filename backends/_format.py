@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection
 
 from vertexsdk.backends._files import NO_ROOM
 from vertexsdk.state.errors import FormatError, FullError, StateInputError
 
 FORMAT = "3"
-EARLIER = ("1", "2")  # their segments are no Arrow tables; 1 has no references either
 MARK = "vertexsdk state, format "
 
 
-def check_format(path: str, create: bool, upgrade: bool) -> None:
+def check_format(path: str, create: bool) -> None:
     """Create a store in the directory, or check that the one there can be read.
-
-    Args:
-        upgrade: it may have an earlier format.
 
     Raises:
         FormatError: the directory holds other files, or a store of an unknown format.
@@ -34,7 +29,7 @@ def check_format(path: str, create: bool, upgrade: bool) -> None:
             if not text.startswith(MARK):
                 raise FormatError(f"{file} was not written by a store: name another directory")
             version = text.removeprefix(MARK).strip()
-            return check_version(path, version, upgrade, "another directory")
+            return check_version(path, version, "another directory")
         entries = [name for name in os.listdir(path) if not name.startswith(".FORMAT")]
         if entries and "FORMAT" not in entries:
             raise FormatError(
@@ -43,7 +38,7 @@ def check_format(path: str, create: bool, upgrade: bool) -> None:
             )
         if not create:
             raise FileNotFoundError
-        write_format(path)
+        _write_format(path)
     except FileNotFoundError:
         raise StateInputError(f"there is no store in {path}: check the URL") from None
     except (FileExistsError, NotADirectoryError):
@@ -58,7 +53,7 @@ def check_format(path: str, create: bool, upgrade: bool) -> None:
         raise StateInputError(f"{path} cannot be used for a store: {error.strerror}") from error
 
 
-def write_format(path: str) -> None:
+def _write_format(path: str) -> None:
     """Write the current version to FORMAT."""
     temporary = os.path.join(path, f".FORMAT.{os.urandom(8).hex()}")
     with open(temporary, "wb") as new:
@@ -68,30 +63,16 @@ def write_format(path: str) -> None:
     os.replace(temporary, os.path.join(path, "FORMAT"))
 
 
-def check_version(
-    place: str,
-    stored: object,
-    upgrade: bool,
-    elsewhere: str,
-    latest: object = FORMAT,
-    earlier: Collection[object] = EARLIER,
-) -> None:
+def check_version(place: str, stored: object, elsewhere: str, latest: object = FORMAT) -> None:
     """Refuse a store, on any backend, whose format is not the latest.
 
     Args:
-        upgrade: it may be an earlier one.
         elsewhere: what else the user may name.
 
     Raises:
         FormatError: says what to do.
     """
-    if stored in earlier:
-        if not upgrade:
-            raise FormatError(
-                f"the store in {place} has the format of an earlier version of vertexsdk: stop "
-                "what uses it and run vertexsdk state upgrade, which keeps edges and changes"
-            )
-    elif stored != latest:
+    if stored != latest:
         raise FormatError(
             f"the store in {place} has format {stored}, this version of vertexsdk reads format "
             f"{latest}: use the version that wrote it, or {elsewhere}"

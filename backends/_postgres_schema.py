@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 LATEST = 4
-EARLIER = (2, 3)  # segments are no Arrow tables; 2 has no references either
 _TABLES = """
     CREATE TABLE IF NOT EXISTS vertex_heads (
         loop text COLLATE "C" PRIMARY KEY, manifest text NOT NULL, iteration bigint NOT NULL,
@@ -73,15 +72,6 @@ def create_tables(link: Any, schema: str) -> None:
         _make_view(link)
         query = "INSERT INTO vertex_format SELECT %s WHERE NOT EXISTS (SELECT 1 FROM vertex_format)"
         link.execute(query, [LATEST])
-
-
-def finish_upgrade(link: Any) -> None:
-    """Mark the tables as of the latest format, which leaves out the states of vertices."""
-    with link.transaction():
-        query = "UPDATE vertex_format SET version = %s WHERE version < %s"
-        if link.execute(query, [LATEST, LATEST]).rowcount:
-            link.execute("DELETE FROM vertex_shown")
-            link.execute("DELETE FROM vertex_rows")
 
 
 def unusable(link: Any, schema: str) -> str:

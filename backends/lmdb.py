@@ -44,7 +44,6 @@ class LmdbBackend(Backend):
         path: the directory; created with its parents if `create`.
         create: create the store if there is none.
         map_size: initial bytes of each memory map, see `open_environment`.
-        upgrade: the store may have an earlier format, which `finish_upgrade` ends.
 
     Raises:
         CorruptError: files are missing or truncated.
@@ -55,14 +54,7 @@ class LmdbBackend(Backend):
     durable = True
     durability = "every acknowledged commit survives a power cut"
 
-    def __init__(
-        self,
-        path: str,
-        *,
-        create: bool = True,
-        map_size: int | None = None,
-        upgrade: bool = False,
-    ) -> None:
+    def __init__(self, path: str, *, create: bool = True, map_size: int | None = None) -> None:
         self.path = os.path.abspath(path)
         option = f"?map={map_size}" if map_size else ""
         self.location = f"lmdb://{quote(self.path)}{option}"
@@ -70,7 +62,7 @@ class LmdbBackend(Backend):
         self._process = os.getpid()
         self._environments: dict[str, Environment] = {}
         self._files = Files(os.path.join(self.path, "large"), self.durable)
-        check_format(self.path, create, upgrade)
+        check_format(self.path, create)
         self._refuse_lost_catalog()
 
     def _refuse_lost_catalog(self) -> None:
@@ -87,7 +79,7 @@ class LmdbBackend(Backend):
         self._environment("catalog", TABLES)
 
     @classmethod
-    def from_url(cls, url: str, *, create: bool = True, upgrade: bool = False) -> LmdbBackend:
+    def from_url(cls, url: str, *, create: bool = True) -> LmdbBackend:
         """The store named by `lmdb:///absolute/path` or `lmdb://relative/path`."""
         parts = urlsplit(url)
         path = unquote(parts.netloc + parts.path)
@@ -109,7 +101,7 @@ class LmdbBackend(Backend):
         absolute += f"write {redacted(url).replace('://', ':///', 1)}"
         if meant and not create:
             raise StateInputError(f"there is no store: {absolute}")
-        backend = cls(path, create=create, map_size=size or None, upgrade=upgrade)
+        backend = cls(path, create=create, map_size=size or None)
         backend.advice = absolute if meant else ""
         return backend
 
@@ -253,9 +245,6 @@ class LmdbBackend(Backend):
                 with contextlib.suppress(OSError):
                     size += os.stat(os.path.join(folder, name)).st_blocks * 512
         return size
-
-    def finish_upgrade(self) -> None:
-        write_format(self.path)
 
     def close(self) -> None:
         self._environments = {}

@@ -49,8 +49,8 @@ class MemoryBackend(LmdbBackend, CanBeDiscarded):
             shutil.rmtree(directory, ignore_errors=True)
 
     @classmethod
-    def from_url(cls, url: str, *, create: bool = True, upgrade: bool = False) -> MemoryBackend:
-        """The store named by `memory://name`, created if it does not exist; never an earlier one.
+    def from_url(cls, url: str, *, create: bool = True) -> MemoryBackend:
+        """The store named by `memory://name`, created if it does not exist.
 
         Raises:
             StateInputError: no such store, and not `create`; or its owner has ended.

@@ -22,10 +22,8 @@ from psycopg import errors
 
 from vertexsdk.backends._format import check_version
 from vertexsdk.backends._postgres_schema import (
-    EARLIER,
     LATEST,
     create_tables,
-    finish_upgrade,
     missing_rights,
     replace_rows,
     unusable,
@@ -63,9 +61,7 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
         StateError: the server cannot be reached.
     """
 
-    def __init__(
-        self, server: PostgresServer, *, create: bool = True, upgrade: bool = False
-    ) -> None:
+    def __init__(self, server: PostgresServer, *, create: bool = True) -> None:
         super().__init__(server)
         self.advice = server.advice
         version = server.reach(_version)
@@ -74,8 +70,7 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
         if version is None and not create:
             raise StateInputError(f"there is no store in {self.location}: check the URL")
         if version is not None:
-            place, elsewhere = self.location, "another ?schema="
-            check_version(place, version, upgrade, elsewhere, latest=LATEST, earlier=EARLIER)
+            check_version(self.location, version, "another ?schema=", latest=LATEST)
         if version != LATEST:
             self._run(lambda link: create_tables(link, server.schema))
         self._may_write = False
@@ -83,12 +78,9 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
             self.check_rights()
 
     @classmethod
-    def from_url(cls, url: str, *, create: bool = True, upgrade: bool = False) -> PostgresBackend:
+    def from_url(cls, url: str, *, create: bool = True) -> PostgresBackend:
         """The store named by `postgresql://[user[:password]@]host[:port]/database`."""
-        return cls(PostgresServer(url), create=create, upgrade=upgrade)
-
-    def finish_upgrade(self) -> None:
-        self._run(finish_upgrade)
+        return cls(PostgresServer(url), create=create)
 
     def check_rights(self) -> None:
         if self._may_write:

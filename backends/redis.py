@@ -57,7 +57,7 @@ class RedisBackend(ServerBackend, CanReadParts):
         StateError: the server cannot be reached.
     """
 
-    def __init__(self, server: RedisServer, *, create: bool = True, upgrade: bool = False) -> None:
+    def __init__(self, server: RedisServer, *, create: bool = True) -> None:
         super().__init__(server)
         self._prefix = server.prefix
         key = self._key("format")
@@ -68,15 +68,12 @@ class RedisBackend(ServerBackend, CanReadParts):
             self._command("setnx", key, MARK + FORMAT)
             stored = self._command("get", key)
         version = _text(stored).removeprefix(MARK)
-        check_version(self.location, version, upgrade, "another database or ?prefix=")
-
-    def finish_upgrade(self) -> None:
-        self._command("set", self._key("format"), MARK + FORMAT)
+        check_version(self.location, version, "another database or ?prefix=")
 
     @classmethod
-    def from_url(cls, url: str, *, create: bool = True, upgrade: bool = False) -> RedisBackend:
+    def from_url(cls, url: str, *, create: bool = True) -> RedisBackend:
         """The store named by `redis://[[user]:password@]host[:port][/db]` or `rediss://...`."""
-        return cls(RedisServer(url), create=create, upgrade=upgrade)
+        return cls(RedisServer(url), create=create)
 
     def put_segment(self, key: SegmentKey, pieces: Sequence[memoryview | bytes]) -> None:
         size = sum(map(len, pieces))

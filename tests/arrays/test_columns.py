@@ -170,8 +170,6 @@ def test_cut_short_foreign_and_other_versions_are_refused() -> None:
     for bad in (good[:-1], b"source target\n1 2\n", b"", good[: -TRAILER.size]):
         with pytest.raises(CorruptError, match="no segment, or cut short"):
             Table(bad)
-    with pytest.raises(CorruptError, match="format 1: run vertexsdk state upgrade"):
-        Table(b"VXCOL\r\n\x01" + bytes(100))
     block = encode_bytes({"x": np.arange(5)})
     for bad in (block[:-1], b"source target\n1 2\n", b""):
         with pytest.raises(CorruptError, match="a block of columns is damaged"):

@@ -39,7 +39,7 @@ READS = {
 }  # fmt: skip
 FILLS = {"put_segment", "put_manifest", "swap_head", "show_rows"}  # writes that need room
 DELETES = {"delete_unreferenced", "delete_manifests", "release_manifests", "forget_versions"}
-WRITES = FILLS | DELETES | {"drop_head", "finish_upgrade"}
+WRITES = FILLS | DELETES | {"drop_head"}
 METHODS = READS | WRITES | {"close"}  # `close` writes nothing, and never fails
 
 KINDS: dict[str, set[str]] = {

@@ -10,7 +10,6 @@ __all__ = [
     "buffers",
     "corruption",
     "file_mapping",
-    "format_1",
     "hash_index",
     "id_hash",
     "jit",

@@ -276,10 +276,7 @@ class Table:
         self._open()
 
     def _open(self) -> None:
-        start = self._bytes(0, min(8, self.size)).tobytes()
         end = self._bytes(max(self.size - TRAILER.size, 0), self.size).tobytes()
-        if start.startswith(b"VXCOL"):
-            raise CorruptError("it has format 1: run vertexsdk state upgrade")
         if end[-len(MAGIC) :] != MAGIC or len(end) < TRAILER.size:
             raise CorruptError("it is no segment, or cut short: its last bytes are wrong")
         _, length, crc, _ = TRAILER.unpack(end)

@@ -1,4 +1,4 @@
-"""`vertexsdk state ls | show | fork | diff | gc | verify | copy | rescale | upgrade`.
+"""`vertexsdk state ls | show | fork | diff | gc | verify | copy | rescale`.
 
 They maintain a store. Each command prints lines for a person, or with `--json` one JSON value for a
 program.
@@ -79,12 +79,11 @@ def add_commands(commands: Any) -> None:
     rescale = add("rescale", _rescale, "have a main loop go on with other partitions")
     rescale.add_argument("loop")
     rescale.add_argument("--partitions", type=int, required=True, metavar="N", help="how many")
-    add("upgrade", _upgrade, "bring a store of an earlier format to the present one")
 
 
 def _run(work: Callable[[Store, argparse.Namespace], Output], args: argparse.Namespace) -> int:
     address = address_or_default(args.backend)
-    with Store(open_backend(address, create=False, upgrade=work is _upgrade)) as store:
+    with Store(open_backend(address, create=False)) as store:
         value, lines = work(store, args)
     print(json.dumps(value, sort_keys=True) if args.json else "\n".join(lines))
     bad = isinstance(value, dict) and (value.get("missing") or value.get("corrupt"))
@@ -206,17 +205,6 @@ def _rescale(store: Store, args: argparse.Namespace) -> Output:
     value = {"loop": args.loop, "partitions": args.partitions, "before": before}
     line = f"{args.loop} had {before} partitions; who resumes it goes on with {args.partitions}"
     return value, [line]
-
-
-def _upgrade(store: Store, args: argparse.Namespace) -> Output:
-    from vertexsdk.loops.upgrade import upgrade  # what it imports takes long
-
-    loops = upgrade(store)
-    lines = [
-        f"{loop}: " + ("edges and changes are kept" if kept else "had no edges, and is deleted")
-        for loop, kept in loops.items()
-    ]
-    return {"loops": loops}, [*lines, "resume a loop, and its next query computes its state"]
 
 
 def _described(store: Store, manifest: Manifest) -> dict[str, Any]:

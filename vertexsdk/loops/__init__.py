@@ -28,6 +28,5 @@ __all__ = [
     "snapshot_policy",
     "snapshot_thread",
     "streams",
-    "upgrade",
     "windows",
 ]

@@ -42,8 +42,6 @@ class Ledger:
         state: whether the version has a state; the first query writes one.
         exact: the state is the fixed point, and reflects all changes.
         residual: see `WorkDone`.
-        canonical: of an undirected graph: every change that a checkpoint holds came with one
-            spelling of its edge. Loops written before that was so lack it.
         graph: how many changes the stored edges have; None for all that the log does not have.
         snapshot: how many changes the stored state had taken in; None where none is stored.
         partitions: with how many the loop goes on; None for as many as the version has.
@@ -65,7 +63,6 @@ class Ledger:
     state: bool = False
     exact: bool = False
     residual: float | None = None
-    canonical: bool = False
     graph: int | None = None
     snapshot: int | None = None
     partitions: int | None = None

@@ -114,8 +114,7 @@ def open_main_loop(
         engine, segments = _despite_losses(loop, opened)
         undo.callback(engine.close)
         ledger = Ledger(
-            to_scalars(params), graph.undirected, engine.value, canonical=True,
-            built_in=program.built_in,
+            to_scalars(params), graph.undirected, engine.value, built_in=program.built_in
         )  # fmt: skip
         if graph.vertex_input is not None:
             segments.append(put_vertices(store, loop, graph.vertex_input))
@@ -187,7 +186,6 @@ def resume_main_loop(
             manifest = _migrate_state(store, loop, manifest, program, migrate)
         sent, undirected = program.algebra is None, ledger.undirected
         log = ChangeLog.of(store, manifest, sent=sent, undirected=undirected)
-        ledger = _check_canonical(loop, ledger, log)
         store.prune(loop, retain)  # earlier owners may have ended before they did
         undo.pop_all()
     config = HistoryConfig(
@@ -205,25 +203,6 @@ def _warn_of_no_state(loop: str, engine: LoopEngine, snapshots: SnapshotPolicy) 
             "%s: snapshots have the graph only, as every answer starts from init: %s",
             loop, engine.from_init,
         )  # fmt: skip
-
-
-def _check_canonical(loop: str, ledger: Ledger, log: ChangeLog) -> Ledger:
-    """Note that the edges of an undirected graph are right, or warn that they may not be.
-
-    Loops without the mark were written when the order of changes that named an edge both ways was
-    lost. Their logs hold the right changes, so edges are right where no checkpoint replaced any.
-    """
-    if not ledger.undirected or ledger.canonical:
-        return ledger
-    if log.size == ledger.received:
-        return replace(ledger, canonical=True)
-    _log.warning(
-        "loop %r was written by a vertexsdk which lost the order of changes that named an edge "
-        "both ways (a b, then b a) in one batch: such edges may be wrong; to be sure, begin the "
-        "loop again from the edge file",
-        loop,
-    )
-    return ledger
 
 
 def _check_program(manifest: Manifest, program: Program, *, migrates: bool) -> None:

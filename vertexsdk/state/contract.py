@@ -310,9 +310,6 @@ class Backend(ABC):
     def forget_versions(self, loop: str, iterations: Iterable[int]) -> None:
         """Remove versions other than the head's from the map; their manifests stay."""
 
-    def finish_upgrade(self) -> None:  # noqa: B027 (only a store that had an earlier format needs it)
-        """Mark the store as one of the present format: every loop has been written anew."""
-
     @abstractmethod
     def size(self) -> int:
         """The bytes that the store takes."""
