@@ -431,3 +431,35 @@ def test_what_a_synchronous_accumulator_gets_at_once_is_not_lost(
         for id in range(5):
             loop.upsert("rows", id=id, value=10**id)
             assert loop.lookup("totals", "all")["all"] == {"total": int("1" * (id + 1))}
+
+
+class Runs(Triggers):
+    """An accumulator that counts how often it runs."""
+
+    rows = Table(id=int, value=int)
+    runs = Table(name=str, count=int)
+
+    @on_change(rows)
+    def put(self, row, old):
+        self.parts["all"]["newest"] = row.value % 10
+
+    @accumulate(Sum(int))
+    def parts(self, name, total):
+        self.runs[name].count += 1
+
+
+@pytest.mark.parametrize("merged", [True, False])
+@pytest.mark.parametrize("partitions", [1, 2, 7])
+def test_an_accumulator_runs_once_where_a_round_has_changed_its_cells(
+    partitions: int, merged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not where a cell ends as it was before, whatever it was in between."""
+    if not merged:
+        monkeypatch.setattr(TriggerPartition, "_merge_writes", lambda self: None)
+    url = f"memory://runs-{partitions}-{merged}"
+    with TriggerLoop(Runs, backend=url, partitions=partitions) as loop:
+        for values, count in (([1, 2, 3, 4], 1), ([7, 8, 9, 14], 1), ([1, 1, 1, 5], 2)):
+            loop.upsert("rows", id=[1, 2, 3, 4], value=values)
+            assert loop.lookup("runs", "all")["all"] == {"count": count}
+        loop.upsert("rows", id=[3, 4], value=[5, 6])
+        assert loop.lookup("runs", "all")["all"] == {"count": 3}

@@ -274,6 +274,9 @@ class TriggerPartition(KeyedPartition):
                     self._writer.refuses = "a combiner"
                     combined = visible.combine(writes, self._applications)
                     self._writer.refuses = ""
+                    if not self.program.eager:  # a row has one event, of what its cells are now
+                        synchronous = self._accumulators.keys() - self.program.asynchronous
+                        combined = merged.take_cells(combined, synchronous)
                     for one in combined:
                         self._running = self.program.triggers[one.trigger], one.key
                         visible.apply(one, urgent=self.program.eager)

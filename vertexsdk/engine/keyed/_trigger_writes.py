@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from vertexsdk.engine.keyed._trigger_events import FIRST, Events, later
 from vertexsdk.engine.keyed._trigger_rows import Operation, TableView, What
 from vertexsdk.engine.keyed.calls import owners_of_keys, stored_values
+from vertexsdk.program.keyed import ABSENT
 from vertexsdk.program.keyed_state import RowsState
 from vertexsdk.program.trigger_program import (
     Accumulator,
@@ -127,6 +128,29 @@ class RoundWrites:
                     if not row.keys().isdisjoint(values):
                         raise OrderNeeded((target, 0))
                     row.update(values)
+
+    def take_cells(self, writes: Iterable[Writes], targets: Collection[int]) -> list[Writes]:
+        """Take in what writes, in their order, do to cells; return what else they do.
+
+        Args:
+            targets: the places of the accumulators.
+        """
+        others = []
+        for one in writes:
+            rest = []
+            for operation in one.operations:
+                target, key, what, column, value = operation
+                if target not in targets or what not in (What.PUT, What.DISCARD):
+                    rest.append(operation)
+                    continue
+                row = self.cells.setdefault(target, {}).setdefault(key, {})
+                row[column] = value if what == What.PUT else ABSENT
+                self.version = later(self.version, one.version)
+            if rest:
+                others.append(
+                    one if len(rest) == len(one.operations) else one._replace(operations=rest)
+                )
+        return others
 
     def require_no_order(self, writes: Iterable[Writes]) -> None:
         """Check that other writes of the round do not set what is added to.
