@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from vertexsdk.backends._catalog import TABLES, Catalog, loop_prefix
 from vertexsdk.backends._environment import Environment, open_environment
 from vertexsdk.backends._files import LARGE, Files
-from vertexsdk.backends._format import check_format, write_format
+from vertexsdk.backends._format import check_format
 from vertexsdk.state.address import redacted
 from vertexsdk.state.contract import Backend, Head, NewManifest, SegmentKey
 from vertexsdk.state.errors import CorruptError, MissingError, StateInputError

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import logging
 import random
 import warnings
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 from pyspark.sql import SparkSession
@@ -16,7 +14,7 @@ from pyspark.sql import SparkSession
 from tests.engine.events.events_programs import Weights, both_ways, weights
 from tests.support.random_changes import Edges, Row, applied, random_rows, turned
 from tests.support.seeds import seed
-from vertexsdk import Changes, Graph, InputError, MainLoop
+from vertexsdk import Graph, InputError, MainLoop
 from vertexsdk.algorithms import ALGORITHMS, ConnectedComponents, Coreness, ShortestPaths
 from vertexsdk.testing.oracles import disagreements, expected
 
@@ -150,59 +148,6 @@ def test_tables_and_streams(spark: SparkSession, tmp_path: Path) -> None:
         stream.awaitTermination()
         state = dict(main.query().rows())
     assert {v: row["length"] for v, row in state.items()} == {"a": 0.0, "b": 3.0, "d": 1.0}
-
-
-def older(main: MainLoop, rows: list[Row], *, checkpoint: bool) -> None:
-    """Take in changes as loops did before edges had one spelling, and leave the loop."""
-
-    def without_mark(ledger: Any) -> dict[str, Any]:
-        found: dict[str, Any] = real(ledger)
-        del found["main"]["canonical"]
-        return found
-
-    from vertexsdk.loops import _ledger as ledgers
-
-    real = ledgers.Ledger.statistics
-    with (
-        mock.patch.object(Changes, "canonical", lambda changes: changes),
-        mock.patch.object(ledgers.Ledger, "statistics", without_mark),
-    ):
-        main.ingest(rows)
-        if checkpoint:
-            main._history.take_snapshot()
-    main._history.engine.close()
-    main._history.store.close()
-
-
-def older_store(spark: SparkSession, url: str, *, checkpoint: bool) -> None:
-    graph = Graph.from_arrays([1], [2], spark=spark, undirected=True)
-    rows: list[Row] = [("+", 3, 1), ("-", 1, 3), ("+", 2, 3), ("-", 3, 2), ("+", 3, 2)]
-    older(MainLoop(Coreness, graph, backend=url), rows, checkpoint=checkpoint)
-
-
-@pytest.mark.parametrize("resumes", [1, 2])
-def test_logs_of_older_stores_give_the_right_answer(
-    resumes: int, spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    url = f"lmdb://{tmp_path}/state"
-    older_store(spark, url, checkpoint=False)
-    for _ in range(resumes):
-        with MainLoop.resume(spark, Coreness, backend=url) as main:
-            state = dict(main.query().rows())
-            assert {v: row["core"] for v, row in state.items()} == {1: 1, 2: 1, 3: 1}
-            main._history.take_snapshot()
-    assert not [r for r in caplog.records if r.levelno >= logging.WARNING]
-
-
-def test_checkpoints_of_older_stores_are_warned_of(
-    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    url = f"lmdb://{tmp_path}/state"
-    older_store(spark, url, checkpoint=True)
-    with MainLoop.resume(spark, Coreness, backend=url):
-        pass
-    [record] = [r for r in caplog.records if r.levelno >= logging.WARNING]
-    assert "such edges may be wrong" in record.getMessage()
 
 
 @pytest.mark.parametrize("value", [1e300, float("inf"), 0.5])
