@@ -2,9 +2,10 @@
 
 Each partition's segment (group "") has columns `ids`, `count` (of edges out of each) and `target`
 as places in `ids`, and `value` where the program reads edge values: no pair twice, and where edges
-have both directions each once. String ids are codes, and the names and their codes are in a segment
-of group "names", in order. Vertices named apart from the edges are in one of group "vertices", and
-those of an events program, with all they hold, in group "nodes" (see `_node_segments`).
+have both directions each once. Those of an events program have columns `source` and `target`.
+String ids are codes, and the names and their codes are in a segment of group "names", in order.
+Vertices named apart from the edges are in one of group "vertices", and those of an events program,
+with all they hold, in group "nodes" (see `_node_segments`).
 
 The codes of names are an engine's own: a state that another engine stored has other ones, so
 segments of kind "snapshot" and group "names" say which names they stand for.
@@ -47,6 +48,7 @@ _VERTICES = {
     "classed": Described(np.bool_, required=False),
     "attributes": Described(np.uint8, rows="", required=False),
 }
+_ENDS = {n: Described(np.int64, rows="edges") for n in ("source", "target")}
 _ROWS = {
     "ids": Described(np.int64),
     "count": Described(np.int64, least=0),
@@ -223,16 +225,22 @@ def _chunks(
     columns = _edge_columns(store, ref, names)
     if codes is not None:
         strings = None if names is None else _names(store, names)[0]
-        known = pa.array(columns["ids"])
-        text = known.cast(pa.large_string()) if strings is None else strings.take(known)
-        columns["ids"] = codes(text)
-    ids, target = columns["ids"], columns["target"]
+        for name in ("ids",) if "ids" in columns else ("source", "target"):
+            ids = pa.array(columns[name])
+            text = ids.cast(pa.large_string()) if strings is None else strings.take(ids)
+            columns[name] = codes(text)
+    target = columns["target"]
     value = columns.get("value") if valued else None
-    ends = np.cumsum(columns["count"])
+    ids = columns.get("ids")
+    ends = None if ids is None else np.cumsum(columns["count"])
     for k in range(0, len(target), _AT_ONCE):
         part = slice(k, k + _AT_ONCE)
-        rows = np.searchsorted(ends, np.arange(k, min(k + _AT_ONCE, len(target))), "right")
-        yield Chunk(ids[rows], ids[target[part]], None if value is None else value[part])
+        some = None if value is None else value[part]
+        if ids is None or ends is None:
+            yield Chunk(columns["source"][part], target[part], some)
+        else:
+            rows = np.searchsorted(ends, np.arange(k, min(k + _AT_ONCE, len(target))), "right")
+            yield Chunk(ids[rows], ids[target[part]], some)
 
 
 def _edge_columns(
@@ -240,7 +248,7 @@ def _edge_columns(
 ) -> dict[str, NDArray[Any]]:
     """The columns of a partition's edges; of string ids with the names' ranks as ids."""
     table = store.table(ref)
-    described = _ROWS
+    described = _ROWS if "ids" in table else _ENDS
     if "value" in table:
         with store.naming_segment(ref):
             value = table.rows("value", 0, 0)
@@ -248,15 +256,17 @@ def _edge_columns(
         described = {**described, "value": Described(value.dtype, value.shape[1:], "edges")}
     columns = store.segment(ref, described=described)
     with store.naming_segment(ref):
-        ids, places = columns["ids"], columns["target"]
-        _require(not len(places) or int(places.max()) < len(ids), "a target that has no id")
-        _require(int(columns["count"].sum()) == len(places), "counts of other edges")
+        if "ids" in columns:
+            ends, places = len(columns["ids"]), columns["target"]
+            _require(not len(places) or int(places.max()) < ends, "a target that has no id")
+            _require(int(columns["count"].sum()) == len(places), "counts of other edges")
         if names is not None:  # edges are of ranks from here on
             codes = _names(store, names)[1]
-            ranks = np.searchsorted(codes, ids)
-            known = np.append(codes, -1)[ranks] == ids
-            _require(bool(known.all()), "an id that has no name")
-            columns["ids"] = ranks
+            for name in ("ids",) if "ids" in columns else ("source", "target"):
+                ranks = np.searchsorted(codes, columns[name])
+                known = np.append(codes, -1)[ranks] == columns[name]
+                _require(bool(known.all()), "an id that has no name")
+                columns[name] = ranks
     return columns
 
 
