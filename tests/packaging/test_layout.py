@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import ast
 import pkgutil
+import re
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
@@ -20,10 +22,14 @@ import vertexsdk
 
 ROOT = Path(__file__).parents[2]
 FILES = {"__init__.py", "__main__.py", "errors.py", "py.typed"}
-ROOMS = {
-    "arrays", "cli", "compile", "engine", "graph", "loops", "notebook", "program", "state",
-    "stateful", "testing", "transport", "triggers",
-}  # fmt: skip
+LAYERS = next(  # from the uppermost to the lowest
+    contract["layers"]
+    for contract in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
+        "contracts"
+    ]
+    if contract["type"] == "layers"
+)
+ROOMS = {*LAYERS} - {"errors"}
 OTHER_TESTS = {
     "__init__.py", "algorithms", "benchmarks", "cluster", "conftest.py", "docs", "examples",
     "packaging", "support",
@@ -72,6 +78,11 @@ def exported(package: ModuleType) -> set[str]:
 def test_the_entries_of_the_package_are_its_rooms() -> None:
     entries = {entry.name for entry in (ROOT / "vertexsdk").iterdir()} - {"__pycache__"}
     assert entries == FILES | ROOMS
+
+
+def test_the_table_of_rooms_is_the_list_of_import_linter() -> None:
+    rows = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", (ROOT / "CONTRIBUTING.md").read_text(), re.M)
+    assert rows[: len(LAYERS)] == LAYERS
 
 
 def test_the_tests_stand_in_the_rooms_that_they_test() -> None:

@@ -265,6 +265,10 @@ class VisibleWrites:
                 target = targets[trigger.table]
                 if first or target not in program.everywhere:
                     self._watching[target].append(seen)
+        self._reads = [
+            frozenset[int]().union(*(seen.reads for seen in watching)) if watching else None
+            for watching in self._watching
+        ]
         self._combiners = {(targets[name], k): c for (name, k), c in program.combiners.items()}
         self.clear()
 
@@ -437,15 +441,17 @@ class VisibleWrites:
             rows[key] = new
         else:
             rows.pop(key, None)
-        watching = self._watching[target]
         version = writes.version
         if self._eager:
             at = target, key
             version = self._row_versions[at] = later(version, self._row_versions.get(at, FIRST))
-        if not watching:
+        reads = self._reads[target]
+        if reads is None:
             return
         existence = exists != (row[-2] or view.exists(row))
-        for seen in watching:
+        if not existence and reads.isdisjoint(changed):
+            return
+        for seen in self._watching[target]:
             if not existence and seen.reads.isdisjoint(changed):
                 continue
             before = seen.get(key)
