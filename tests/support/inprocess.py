@@ -33,9 +33,8 @@ from vertexsdk.engine._precompile import compile_plan
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
 from vertexsdk.engine.bounded._pace import Pace
 from vertexsdk.engine.bounded._sweeps import SweepReport, Sweeps
-from vertexsdk.engine.commands import WorkDone
+from vertexsdk.engine.commands import LoopCommand, LoopReport, WorkDone
 from vertexsdk.engine.loop import _loop_task
-from vertexsdk.engine.loop._commands import LoopCommand, LoopReport
 from vertexsdk.engine.loop._loop_task import LoopTask
 from vertexsdk.engine.loop._loop_task import forget as forget_partitions
 from vertexsdk.engine.loop._run_partition import RunPartition

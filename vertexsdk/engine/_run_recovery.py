@@ -21,8 +21,7 @@ from vertexsdk.arrays.corruption import damaged
 from vertexsdk.arrays.json_values import as_json
 from vertexsdk.arrays.packed_strings import pack_arrow
 from vertexsdk.compile.plan import Plan
-from vertexsdk.engine.commands import RunSnapshots, WorkDone
-from vertexsdk.engine.loop._commands import BeginRun
+from vertexsdk.engine.commands import BeginRun, RunSnapshots, WorkDone
 from vertexsdk.engine.loop_engine import LoopEngine
 from vertexsdk.engine.loop_names import loop_of_snapshots
 from vertexsdk.engine.run_options import RunOptions

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.engine.commands import Budget, WorkDone
+from vertexsdk.engine.commands import Budget, Counts, WorkDone
 from vertexsdk.errors import InputError, shorten
 from vertexsdk.graph.graph import Graph, VariantInfo
 from vertexsdk.program.algebra import VertexId
@@ -21,8 +21,6 @@ from vertexsdk.program.analysis.expected_values import expected_values
 from vertexsdk.program.program import ClassSpec, Program, declaration_line
 from vertexsdk.program.vertex import Vertex
 from vertexsdk.program.warn import warn_at
-
-Counts = dict[str, tuple[int, int]]  # values that are NaN, and infinite, by column
 
 MOST = 10_000  # iterations without a limit, beside one for each vertex
 MOST_WITH_RULE = 100_000  # the same of a class with a method `converged`
@@ -42,12 +40,6 @@ def not_finite(columns: Mapping[str, NDArray[Any]]) -> Counts:
         if column.dtype.kind == "f" and not np.isfinite(column).all():
             counts[name] = int(np.isnan(column).sum()), int(np.isinf(column).sum())
     return counts
-
-
-def add_counts(a: Counts, b: Counts) -> Counts:
-    """Return the counts of two partitions."""
-    return {n: (a.get(n, (0, 0))[0] + b.get(n, (0, 0))[0], a.get(n, (0, 0))[1] +
-                b.get(n, (0, 0))[1]) for n in {**a, **b}}  # fmt: skip
 
 
 def check_answer(

@@ -21,13 +21,17 @@ from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._master import combine_aggregates
 from vertexsdk.engine.answer_checks import EndWatch, has_rule
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
-from vertexsdk.engine.commands import Budget, Command, CommandResult, Versions, WorkDone
-from vertexsdk.engine.loop._commands import (
+from vertexsdk.engine.commands import (
     BeginRun,
+    Budget,
+    Command,
+    CommandResult,
     CreatePartition,
     LoopCommand,
     LoopReport,
     RestoreState,
+    Versions,
+    WorkDone,
 )
 from vertexsdk.engine.loop._loop_task import LoopTask, forget
 from vertexsdk.engine.loop._snapshot_schedule import SnapshotSchedule

@@ -28,11 +28,11 @@ from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._iterations import Iterations, make_master
 from vertexsdk.engine._processor import load_topology, with_classes
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
+from vertexsdk.engine.commands import CreatePartition, LoopCommand, LoopReport, RestoreState
 from vertexsdk.engine.events._event_changes import EventBatch, places
 from vertexsdk.engine.events._events_partition import EDGES, EventPartition, attributes_of
 from vertexsdk.engine.events._node import Strings
 from vertexsdk.engine.events._node_segments import Position, put_checkpoint, restore
-from vertexsdk.engine.loop._commands import CreatePartition, LoopCommand, LoopReport, RestoreState
 from vertexsdk.engine.loop._snapshot_writer import WriteSnapshot
 from vertexsdk.engine.snapshots import SnapshotRequest
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep

@@ -10,8 +10,8 @@ from typing import Any, Self
 from numpy.typing import DTypeLike, NDArray
 
 from vertexsdk.compile.plan import Plan
+from vertexsdk.engine.commands import CreatePartition, RestoreState
 from vertexsdk.engine.loop._arena import Arena
-from vertexsdk.engine.loop._commands import CreatePartition, RestoreState
 from vertexsdk.engine.loop._new_partition import NewPartition, partition_of
 from vertexsdk.engine.loop._partition_graph import PartitionGraph
 from vertexsdk.engine.loop._snapshot_writer import SNAPSHOT_LAYERS, WriteSnapshot

@@ -28,9 +28,9 @@ from vertexsdk.engine._iterations import combining, make_master
 from vertexsdk.engine._master import IterationStats, Master, combine_aggregates
 from vertexsdk.engine._processor import merged, methods_of
 from vertexsdk.engine._trimming import MESSAGES_WORSE, unsupported, withdraw
+from vertexsdk.engine.commands import LoopCommand, LoopReport, RestoreState
 from vertexsdk.engine.loop._arena import Arena
 from vertexsdk.engine.loop._arena_partition import ArenaPartition
-from vertexsdk.engine.loop._commands import LoopCommand, LoopReport, RestoreState
 from vertexsdk.engine.loop._edge_messages import EdgeMessages
 from vertexsdk.engine.loop._mirrors import Mirrors
 from vertexsdk.engine.loop._new_partition import NewPartition

@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self
 from numpy.typing import NDArray
 
 from vertexsdk.compile.plan import Plan
-from vertexsdk.engine.loop._commands import CreatePartition, LoopCommand, LoopReport, RestoreState
+from vertexsdk.engine.commands import CreatePartition, LoopCommand, LoopReport, RestoreState
 from vertexsdk.engine.loop._snapshot_writer import WriteSnapshot
 from vertexsdk.engine.snapshots import SnapshotRequest
 from vertexsdk.engine.supersteps import Steps

@@ -15,9 +15,9 @@ from vertexsdk.arrays.raw_columns import decode
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine.answer_checks import not_finite
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
+from vertexsdk.engine.commands import LoopCommand, LoopReport
 from vertexsdk.engine.events._events_loop_partition import EventsLoopPartition
 from vertexsdk.engine.loop._arena_partition import ArenaPartition
-from vertexsdk.engine.loop._commands import LoopCommand, LoopReport
 from vertexsdk.engine.loop._incremental_partition import IncrementalPartition
 from vertexsdk.engine.loop._loop_partition import LoopPartition
 from vertexsdk.engine.loop._recomputed_partition import RecomputedPartition

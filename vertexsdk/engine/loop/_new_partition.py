@@ -16,7 +16,7 @@ from vertexsdk.arrays.packed_strings import join_strings, take_strings
 from vertexsdk.arrays.raw_columns import decode, encode_bytes
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._processor import load_topology
-from vertexsdk.engine.loop._commands import CreatePartition
+from vertexsdk.engine.commands import CreatePartition
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
 from vertexsdk.graph.edge_attributes import no_values
 from vertexsdk.graph.load.build_topology import NO_KIND

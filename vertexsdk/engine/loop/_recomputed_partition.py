@@ -14,8 +14,8 @@ from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._iterations import Iterations, make_master
 from vertexsdk.engine._processor import Processor, with_classes
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
+from vertexsdk.engine.commands import LoopCommand, LoopReport
 from vertexsdk.engine.loop._arena_partition import ArenaPartition
-from vertexsdk.engine.loop._commands import LoopCommand, LoopReport
 from vertexsdk.engine.loop._new_partition import NewPartition
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
 from vertexsdk.graph.load.build_topology import NO_GHOSTS, NO_KIND, Inbound, Variant, build_topology

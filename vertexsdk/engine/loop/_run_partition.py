@@ -11,11 +11,10 @@ from vertexsdk.engine._iterations import Iterations, make_master
 from vertexsdk.engine._master import IterationStats
 from vertexsdk.engine._processor import Processor
 from vertexsdk.engine._run_state import captured, graph_of, restore
-from vertexsdk.engine.answer_checks import Counts, not_finite
+from vertexsdk.engine.answer_checks import not_finite
 from vertexsdk.engine.bounded._auto_bound import BoundChoice
-from vertexsdk.engine.commands import Version, WorkDone
+from vertexsdk.engine.commands import BeginRun, Counts, LoopCommand, LoopReport, Version, WorkDone
 from vertexsdk.engine.events._events_partition import EventPartition
-from vertexsdk.engine.loop._commands import BeginRun, LoopCommand, LoopReport
 from vertexsdk.engine.loop._snapshot_writer import SnapshotWriter
 from vertexsdk.engine.loop_names import loop_of_snapshots
 from vertexsdk.engine.snapshots import SnapshotPart, SnapshotRequest

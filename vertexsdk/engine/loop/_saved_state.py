@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.compile.plan import Plan
+from vertexsdk.engine.commands import RestoreState
 from vertexsdk.engine.loop._arena import Arena
-from vertexsdk.engine.loop._commands import RestoreState
 from vertexsdk.engine.loop._mirrors import Mirrors
 from vertexsdk.engine.loop._partition_graph import PartitionGraph
 from vertexsdk.engine.loop._snapshot_writer import SNAPSHOT_LAYERS, WriteSnapshot

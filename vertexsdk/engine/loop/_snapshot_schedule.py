@@ -6,8 +6,7 @@ import math
 import time
 from dataclasses import replace
 
-from vertexsdk.engine.commands import RunSnapshots, WorkDone
-from vertexsdk.engine.loop._commands import LoopCommand, LoopReport
+from vertexsdk.engine.commands import LoopCommand, LoopReport, RunSnapshots, WorkDone
 from vertexsdk.engine.snapshots import SnapshotPart, SnapshotRequest
 from vertexsdk.state import SegmentRef
 
