@@ -463,3 +463,205 @@ def test_an_accumulator_runs_once_where_a_round_has_changed_its_cells(
             assert loop.lookup("runs", "all")["all"] == {"count": count}
         loop.upsert("rows", id=[3, 4], value=[5, 6])
         assert loop.lookup("runs", "all")["all"] == {"count": 3}
+
+
+class Newest(Triggers):
+    """Accumulations of several rows write to one cell of another accumulator."""
+
+    rows = Table(id=int, number=int, text=str)
+    results = Table(name=str, value=int)
+
+    @on_change(rows)
+    def put(self, row, old):
+        self.parts[row.text or row.number][row.id] = row.id
+
+    @accumulate(Sum(int))
+    def parts(self, key, total):
+        self.newest["all"]["value"] = total
+
+    @accumulate(Latest(int))
+    def newest(self, name, values):
+        self.results[name].value = values["value"]
+
+
+@pytest.mark.parametrize("merged", [True, False])
+@pytest.mark.parametrize("partitions", [1, 2, 3, 7])
+def test_accumulations_write_in_the_order_of_their_keys(
+    partitions: int, merged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ints as numbers, and strings after them, also those that look like numbers."""
+    if not merged:
+        monkeypatch.setattr(TriggerPartition, "_merge_writes", lambda self: None)
+    keys: list[tuple[int, str]] = [(9, ""), (10, ""), (-2, ""), (-10, ""), (0, "1"), (0, "a")]
+    for last, (number, text) in enumerate(keys):
+        first = [k for k in keys if (k[1] != "", k[1], k[0]) < (text != "", text, number)]
+        if not first:
+            continue
+        url = f"memory://newest-{partitions}-{merged}-{last}"
+        with TriggerLoop(Newest, backend=url, partitions=partitions) as loop:
+            numbers, texts = zip((number, text), *first, strict=True)
+            ids = range(100, 100 + len(numbers))
+            loop.upsert("rows", id=list(ids), number=numbers, text=texts)
+            assert state(loop, "results") == [[{"name": "all", "value": 100}]], (number, text)
+
+
+class Parameters(Triggers):
+    """Methods whose parameters are declared in other ways."""
+
+    rows = Table(id=int, value=int)
+    sums = Table(name=str, n=int)
+
+    @on_change(rows)
+    def keyword(self, row, old, *, by=3):
+        self.sums["keyword"].n += by
+
+    @on_change(rows)
+    def positional(self, row, old, /):
+        for _ in range(2):
+            self.sums["positional"].n += row.value
+
+    @on_change(rows)
+    def own(self, /, row, old):
+        for _ in range(2):
+            self.sums["own"].n += row.value
+
+    @on_change(rows)
+    def several(self, *rows):
+        self.sums["several"].n += rows[0].value
+
+
+def test_parameters_that_are_declared_in_other_ways() -> None:
+    with TriggerLoop(Parameters, backend="memory://parameters") as loop:
+        loop.upsert("rows", id=1, value=5)
+        sums = {row["name"]: row["n"] for row in state(loop, "sums")[0]}
+        assert sums == {"keyword": 3, "positional": 10, "own": 10, "several": 5}
+        names = {t.name: t.function.__code__.co_names for t in loop.program.triggers}
+        add = direct_method("add", "sums", "n")
+        assert [add in names[name] for name in ("keyword", "positional", "own")] == [True] * 3
+
+
+class Value(Exception):
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+
+class Rebound(Triggers):
+    """Names of parameters that statements without an assignment give to something else."""
+
+    rows = Table(id=int, value=int)
+    sums = Table(name=str, n=int)
+
+    @on_change(rows)
+    def handler(self, row, old):
+        for _ in range(2):
+            try:
+                raise Value(100)
+            except Value as old:
+                self.sums["handler"].n += old.value
+
+    @on_change(rows)
+    def case(self, row, old):
+        for one in (Value(7), Value(8)):
+            match one:
+                case Value(value=7):
+                    pass
+                case row:
+                    pass
+            self.sums["case"].n += row.value
+
+    @on_change(rows)
+    def function(self, row, old):
+        for _ in range(2):
+            self.sums["function"].n += row.value
+
+            def row():
+                pass
+
+            row.value = 30
+
+    @on_change(rows)
+    def itself(self, row, old):
+        sums = self.sums
+        match Value(0):
+            case self:
+                self.sums = {"itself": Value(0)}
+        self.sums["itself"].n = 4
+        sums["itself"].n += self.sums["itself"].n
+
+
+def test_names_that_statements_bind_again() -> None:
+    with TriggerLoop(Rebound, backend="memory://rebound") as loop:
+        loop.upsert("rows", id=1, value=5)
+        sums = {row["name"]: row["n"] for row in state(loop, "sums")[0]}
+        assert sums == {"handler": 200, "case": 13, "function": 35, "itself": 4}
+
+
+class Described(Triggers):
+    """The old row by a method of its own."""
+
+    rows = Table(id=int, a=int, b=int)
+    texts = Table(id=int, text=str)
+
+    @on_change(rows, "a", when=lambda self, row, old: row.a % 2 == 0)
+    def describe(self, row, old):
+        self.texts[row.id].text = old.__repr__()
+
+
+def test_methods_of_the_old_row_read_all_columns() -> None:
+    with TriggerLoop(Described, backend="memory://described") as loop:
+        loop.upsert("rows", id=1, a=2, b=5)
+        loop.upsert("rows", id=1, b=6)
+        loop.upsert("rows", id=1, a=4)
+        assert state(loop, "texts") == [[{"id": 1, "text": "Row(id=1, a=2, b=5)"}]]
+
+
+class Lines(Triggers):
+    """Text in several lines."""
+
+    rows = Table(id=int, value=int)
+    sums = Table(name=str, n=int)
+
+    @on_change(rows)
+    def documented(self, row, old):
+        """Count.
+
+        In several lines.
+        """
+        self.sums["documented"].n += 1
+
+    @on_change(rows)
+    def text(self, row, old):
+        name = """
+text
+    in lines"""
+        self.sums[name.strip()].n += 1
+
+
+def test_actions_with_text_in_several_lines_are_rewritten() -> None:
+    with TriggerLoop(Lines, backend="memory://lines") as loop:
+        add = direct_method("add", "sums", "n")
+        assert [add in t.function.__code__.co_names for t in loop.program.triggers] == [True] * 2
+        loop.upsert("rows", id=1, value=5)
+        sums = {row["name"]: row["n"] for row in state(loop, "sums")[0]}
+        assert sums == {"documented": 1, "text\n    in lines": 1}
+
+
+@pytest.mark.parametrize("line", ["@on_change((rows", "'''", "# nothing"])
+def test_a_source_that_is_no_python_any_more_is_not_used(tmp_path: Any, line: str) -> None:
+    file = tmp_path / "broken.py"
+    text = (
+        "from vertexsdk import *\n"
+        "class Counts(Triggers):\n"
+        "    rows = Table(id=int, value=int)\n"
+        "    out = Table(id=int, n=int)\n"
+        "    @on_change(rows)\n"
+        "    def act(self, row, old):\n"
+        "        self.out[1].n += 1\n"
+    )
+    names: dict[str, Any] = {"__name__": "broken"}
+    file.write_text(text.replace("    @on_change(rows)\n", f"    {line}\n"))
+    linecache.checkcache(str(file))
+    exec(compile(text, str(file), "exec"), names)
+    with TriggerLoop(names["Counts"], backend=f"memory://{tmp_path}") as loop:
+        loop.upsert("rows", id=1, value=1)
+        assert state(loop, "out") == [[{"id": 1, "n": 1}]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
-import textwrap
+import tokenize
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -62,11 +62,15 @@ class Method:
 def function_tree(function: FunctionType) -> ast.FunctionDef | None:
     """Return a function's syntax tree, with the line numbers of its file; None without a source."""
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
-    except (OSError, TypeError, SyntaxError):
+        source = inspect.getsource(function)
+        block = ast.parse("if True:\n" + source if source[:1].isspace() else "\n" + source)
+    except (OSError, TypeError, SyntaxError, tokenize.TokenError):
         return None
-    ast.increment_lineno(tree, function.__code__.co_firstlineno - 1)
-    return tree if isinstance(tree, ast.FunctionDef) else None
+    trees = block.body[0].body if block.body and isinstance(block.body[0], ast.If) else block.body
+    if not trees or not isinstance(trees[0], ast.FunctionDef):
+        return None
+    ast.increment_lineno(trees[0], function.__code__.co_firstlineno - 2)
+    return trees[0]
 
 
 def is_docstring(node: ast.stmt) -> bool:

@@ -213,21 +213,22 @@ def _triggers(
         function = rewritten(member.function, names, [member.table.key_name, *columns])
         common = (application, name, function, code.co_filename, code.co_firstlineno)
         when = _when(at, member.when, members)
-        read = _columns_read(member.function, places)
+        read = _columns_read(member.function, places, member.table.key_name)
         if when is not None:
-            read |= _columns_read(when, places)
+            read |= _columns_read(when, places, member.table.key_name)
         yield PlainTrigger(*common, table, watched, when, f"{own}_seen", watched | read)
 
 
 _ANY_VARIABLE = {"locals", "vars", "eval", "exec", "dir", "_getframe", "currentframe"}
 
 
-def _columns_read(function: Any, places: Mapping[str, int]) -> frozenset[int]:
+def _columns_read(function: Any, places: Mapping[str, int], key_name: str) -> frozenset[int]:
     """Return the places of the columns of the old row that an action, or a filter, may read.
 
     Args:
         function: is called with itself, the row and the old row.
         places: by the names of the columns.
+        key_name: of the first column.
     """
     everything = frozenset(places.values())
     if not isinstance(function, FunctionType):
@@ -247,6 +248,8 @@ def _columns_read(function: Any, places: Mapping[str, int]) -> frozenset[int]:
         assert following is not None
         if following.argval in places:
             read.add(places[following.argval])
+        elif following.argval != key_name:
+            return everything
     return frozenset(read)
 
 

@@ -60,7 +60,10 @@ def rewritten(
     own = _compiled(tree, function)
     if own is None or not _same(own, function.__code__):
         return function  # the file was changed, or the class has private names
-    own_name, *rows = [one.arg for one in tree.args.args]
+    arguments = [one.arg for one in (*tree.args.posonlyargs, *tree.args.args)]
+    if len(arguments) < 3:
+        return function  # it has *args
+    own_name, *rows = arguments
     if own_name in _set_names(tree):
         return function
     rewriter = _Rewriter(own_name, names)
@@ -77,14 +80,24 @@ def rewritten(
     result = FunctionType(
         code, function.__globals__, function.__name__, function.__defaults__, closure
     )
+    result.__kwdefaults__ = function.__kwdefaults__
     result.__qualname__, result.__module__ = function.__qualname__, function.__module__
     return result
 
 
 def _set_names(tree: ast.AST) -> set[str]:
     """Return the variables that statements set or delete."""
-    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
-    return {name.id for name in names if not isinstance(name.ctx, ast.Load)}
+    names = set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            names |= set() if isinstance(node.ctx, ast.Load) else {node.id}
+        elif node is not tree:  # `except E as name`, `case {**name}`, `import x as name`, ...
+            fields = {name: value for name, value in ast.iter_fields(node) if name in _BINDS}
+            names |= {value for value in fields.values() if isinstance(value, str)}
+    return names
+
+
+_BINDS = ("name", "asname", "rest")
 
 
 def _compiled(tree: ast.FunctionDef, function: FunctionType) -> CodeType | None:

@@ -304,10 +304,9 @@ class TriggerPartition(KeyedPartition):
 
     def _order(self, writes: Writes) -> tuple[Any, ...]:
         """Return what the writes of a round are sorted by."""
-        key = writes.key
         if isinstance(self.program.triggers[writes.trigger], Accumulator):
-            key = key_of_text(key)
-        return writes.trigger, isinstance(key, str), key
+            return writes.trigger, *_place_of_text(writes.key)
+        return writes.trigger, isinstance(writes.key, str), writes.key
 
     def _repeat(self, visible: VisibleWrites) -> None:
         """Have accumulations run again whose results are not there any more."""
@@ -430,7 +429,8 @@ class TriggerPartition(KeyedPartition):
             waiting[t] = {**forced[t], **waiting.get(t, {})}
         for t in sorted(waiting):
             of_trigger, chosen = waiting[t], forced.get(t, ())
-            for key in sorted(of_trigger):
+            of_cells = isinstance(self.program.triggers[t], Accumulator)
+            for key in sorted(of_trigger, key=_place_of_text if of_cells else None):
                 self._run(t, key, of_trigger[key], forced=key in chosen)
                 if self.events.urgent and not eager:
                     self._run_urgent(-1)
@@ -579,6 +579,12 @@ class TriggerPartition(KeyedPartition):
         for values in versions.values():
             version = later(version, values[-1][0])
         return version
+
+
+def _place_of_text(text: str) -> tuple[bool, Any]:
+    """Return what the keys of the rows of an accumulator are sorted by: ints come first."""
+    key = key_of_text(text)
+    return isinstance(key, str), key
 
 
 def _hidden(versions: dict[Any, list[tuple[Version, Any]]], version: Version) -> dict[Any, Any]:
