@@ -127,7 +127,7 @@ _LATER = {
     "Deltas": "vertexsdk.graph.changes.deltas",
     "Family": "vertexsdk.program.table_columns",
     "Graph": "vertexsdk.graph.graph",
-    "Ingester": "vertexsdk.graph.changes.ingester",
+    "Ingester": "vertexsdk.graph.changes.deltas",
     "MainLoop": "vertexsdk.loops.main_loop",
     "MainLoops": "vertexsdk.loops.main_loops",
     "Map": "vertexsdk.stateful.elements",
@@ -161,8 +161,7 @@ _LATER = {
 if TYPE_CHECKING:
     from vertexsdk.engine.commands import Budget
     from vertexsdk.graph.changes.changes import Changes
-    from vertexsdk.graph.changes.deltas import Deltas
-    from vertexsdk.graph.changes.ingester import Ingester
+    from vertexsdk.graph.changes.deltas import Deltas, Ingester
     from vertexsdk.graph.graph import Graph
     from vertexsdk.loops.branch_loop import BranchLoop
     from vertexsdk.loops.explain import explain

@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk import CallError, InputError, StatefulLoop, VertexError
-from vertexsdk.algorithms.learning._blocks import (
+from vertexsdk.algorithms.learning._features import rows_of
+from vertexsdk.algorithms.learning._learner import Learner
+from vertexsdk.algorithms.learning.blocks import (
     BlockReader,
     Layout,
     Overshoot,
     blocks_of,
     on_blocks,
 )
-from vertexsdk.algorithms.learning._features import rows_of
-from vertexsdk.algorithms.learning._learner import Learner
 
 from scipy import sparse  # isort: skip
 

@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 
 from vertexsdk import Partitioned, Value, gather_all, on_all
-from vertexsdk.algorithms.learning._blocks import (
+from vertexsdk.algorithms.learning._linear_program import (
+    DECAY,
+    LinearInstances,
+    LinearProgram,
+    LinearState,
+)
+from vertexsdk.algorithms.learning._program import NamedInstancesProgram
+from vertexsdk.algorithms.learning.blocks import (
     BlockRequest,
     Layout,
     Overshoot,
@@ -23,15 +30,8 @@ from vertexsdk.algorithms.learning._blocks import (
     on_blocks,
     plan_pass,
 )
-from vertexsdk.algorithms.learning._linear_kernels import loss_sum, sgd_pass, weights_left
-from vertexsdk.algorithms.learning._linear_program import (
-    DECAY,
-    LinearInstances,
-    LinearProgram,
-    LinearState,
-)
-from vertexsdk.algorithms.learning._program import NamedInstancesProgram
-from vertexsdk.algorithms.learning._rows import Floats, Ints, Rows
+from vertexsdk.algorithms.learning.linear_kernels import loss_sum, sgd_pass, weights_left
+from vertexsdk.algorithms.learning.rows import Floats, Ints, Rows
 
 
 @dataclass

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from vertexsdk import Partitioned, gather_all, on_all
-from vertexsdk.algorithms.learning._factor_kernels import Ratings, by_code, sum_equations
-from vertexsdk.algorithms.learning._instances import Instances, InstancesState
 from vertexsdk.algorithms.learning._program import InstancesProgram, NamedInstancesProgram
-from vertexsdk.algorithms.learning._rows import Floats, Ints
+from vertexsdk.algorithms.learning.factor_kernels import Ratings, by_code, sum_equations
+from vertexsdk.algorithms.learning.instances import Instances, InstancesState
+from vertexsdk.algorithms.learning.rows import Floats, Ints
 
 
 class FactorState(InstancesState):

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from vertexsdk.algorithms.learning._instances import CELL
-from vertexsdk.algorithms.learning._rows import Rows, SparseRows
+from vertexsdk.algorithms.learning.instances import CELL
+from vertexsdk.algorithms.learning.rows import Rows, SparseRows
 
 
 def as_matrix(features: Any) -> Any:

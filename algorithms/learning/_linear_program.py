@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from vertexsdk import Partitioned, gather_all, on_all
-from vertexsdk.algorithms.learning._instances import Instances, InstancesState
-from vertexsdk.algorithms.learning._linear_kernels import (
+from vertexsdk.algorithms.learning._program import InstancesProgram
+from vertexsdk.algorithms.learning.instances import Instances, InstancesState
+from vertexsdk.algorithms.learning.linear_kernels import (
     LossSums,
     hessian,
     hessian_product,
@@ -16,9 +17,8 @@ from vertexsdk.algorithms.learning._linear_kernels import (
     loss_sum,
     sgd_pass,
 )
-from vertexsdk.algorithms.learning._program import InstancesProgram
-from vertexsdk.algorithms.learning._rows import Floats, SparseRows
-from vertexsdk.algorithms.learning._sample import Sample
+from vertexsdk.algorithms.learning.rows import Floats, SparseRows
+from vertexsdk.algorithms.learning.sample import Sample
 
 DECAY = 1.0  # of the rate within a pass of the main loop
 

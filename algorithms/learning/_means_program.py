@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from vertexsdk import Partitioned, gather_all, on_all
-from vertexsdk.algorithms.learning._instances import Instances, InstancesState
-from vertexsdk.algorithms.learning._means_kernels import Farthest, assign, farthest
 from vertexsdk.algorithms.learning._program import InstancesProgram, NamedInstancesProgram
-from vertexsdk.algorithms.learning._rows import Floats, Ints, Rows, SparseRows
-from vertexsdk.algorithms.learning._sample import Sample
+from vertexsdk.algorithms.learning.instances import Instances, InstancesState
+from vertexsdk.algorithms.learning.means_kernels import Farthest, assign, farthest
+from vertexsdk.algorithms.learning.rows import Floats, Ints, Rows, SparseRows
+from vertexsdk.algorithms.learning.sample import Sample
 
 
 class MeansState(InstancesState):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vertexsdk import Partitioned, Stateful, Value, gather_all, on_all
-from vertexsdk.algorithms.learning._instances import Instances
+from vertexsdk.algorithms.learning.instances import Instances
 
 
 class InstancesProgram(Stateful):

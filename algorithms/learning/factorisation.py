@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk import InputError, StatefulLoop
-from vertexsdk.algorithms.learning._factor_kernels import solve_equations
 from vertexsdk.algorithms.learning._factor_program import FactorProgram, NamedFactorProgram
-from vertexsdk.algorithms.learning._labels import (
+from vertexsdk.algorithms.learning._learner import Learner
+from vertexsdk.algorithms.learning.factor_kernels import solve_equations
+from vertexsdk.algorithms.learning.labels import (
     Labels,
     Pairs,
     as_labels,
@@ -22,8 +23,7 @@ from vertexsdk.algorithms.learning._labels import (
     places_of,
     with_codes,
 )
-from vertexsdk.algorithms.learning._learner import Learner
-from vertexsdk.algorithms.learning._rows import Floats
+from vertexsdk.algorithms.learning.rows import Floats
 
 # After `_learner`, which says how to install it.
 from sklearn.base import RegressorMixin  # isort: skip

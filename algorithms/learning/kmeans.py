@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from vertexsdk import InputError, StatefulLoop
 from vertexsdk.algorithms.learning._features import as_matrix, rows_of
 from vertexsdk.algorithms.learning._learner import Learner
-from vertexsdk.algorithms.learning._means_kernels import Farthest, assign, lloyd, merge_farthest
 from vertexsdk.algorithms.learning._means_program import MeansProgram, NamedMeansProgram
-from vertexsdk.algorithms.learning._rows import Floats, Ints, SparseRows
+from vertexsdk.algorithms.learning.means_kernels import Farthest, assign, lloyd, merge_farthest
+from vertexsdk.algorithms.learning.rows import Floats, Ints, SparseRows
 
 # After `_learner`, which says how to install it.
 from scipy import sparse  # isort: skip

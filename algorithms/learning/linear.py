@@ -18,8 +18,8 @@ from vertexsdk.algorithms.learning._block_program import (
 )
 from vertexsdk.algorithms.learning._features import as_matrix
 from vertexsdk.algorithms.learning._learner import _NOT_NEGATIVE, _POSITIVE
-from vertexsdk.algorithms.learning._linear_kernels import LossSums
-from vertexsdk.algorithms.learning._linear_solver import minimise
+from vertexsdk.algorithms.learning.linear_kernels import LossSums
+from vertexsdk.algorithms.learning.linear_solver import minimise
 
 # After `_block_learner`, which says how to install it.
 from sklearn.base import ClassifierMixin, RegressorMixin  # isort: skip

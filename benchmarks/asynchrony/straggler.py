@@ -20,9 +20,9 @@ from typing import Any
 from unittest import mock
 
 from vertexsdk.engine import loop_engine
-from vertexsdk.engine._iterations import Iterations
-from vertexsdk.engine.loop._loop_task import LoopTask
-from vertexsdk.engine.loop._run_partition import RunPartition
+from vertexsdk.engine.iterations import Iterations
+from vertexsdk.engine.loop_task import LoopTask
+from vertexsdk.engine.run_partition import RunPartition
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from vertexsdk.state import Store
 
 _COLD = """
 import importlib, sys, time
-import vertexsdk.backends, vertexsdk.graph.topology
+import vertexsdk.backends, vertexsdk.graph.topology.topology
 from vertexsdk.state import open_store
 for module in sys.argv[3].split(","):
     importlib.import_module(module)

@@ -16,8 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from vertexsdk.arrays._checksums import BLOCK, block_sums
-from vertexsdk.arrays.arrow_table import TRAILER, Table, encode, schema_hash
+from vertexsdk.arrays.arrow_table import BLOCK, TRAILER, Table, block_sums, encode, schema_hash
 from vertexsdk.arrays.corruption import CorruptError
 from vertexsdk.arrays.packed_strings import (
     hash_strings,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support.seeds import seed
-from vertexsdk.arrays.hash_index import BytesIndex, IntIndex, _bytes_hash, _int_hash
+from vertexsdk.arrays.hash_index import BytesIndex, IntIndex, bytes_hash, int_hash
 from vertexsdk.arrays.id_hash import key_groups
 from vertexsdk.arrays.packed_strings import (
     HashedStrings,
@@ -77,9 +77,9 @@ def test_hashes_are_those_by_which_keys_are_placed() -> None:
     offsets, data = pack_strings(TEXTS)
     expected = hash_strings(offsets, data)
     for k, (low, high) in enumerate(zip(offsets, offsets[1:], strict=False)):
-        assert _bytes_hash(data, low, high) == int(expected[k])
+        assert bytes_hash(data, low, high) == int(expected[k])
     for key in EDGES:
-        assert _int_hash(np.int64(key)) % 4096 == int(key_groups(np.array([key]))[0])
+        assert int_hash(np.int64(key)) % 4096 == int(key_groups(np.array([key]))[0])
 
 
 def test_many_keys_of_one_partition_stay_quick_to_find() -> None:

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-CHILD = "from vertexsdk.arrays.process_memory import peak_memory; print(peak_memory())"
+CHILD = "from vertexsdk.engine.loop_task import peak_memory; print(peak_memory())"
 
 
 @pytest.mark.full

@@ -19,7 +19,7 @@ from benchmarks.asynchrony.sizes import Sizes
 from benchmarks.asynchrony.straggler import SlowIterations, Spell, Straggler, idle, read_log
 from benchmarks.asynchrony.suite import SUITE, Results
 from benchmarks.runner import CaseResult
-from vertexsdk.engine._iterations import Iterations
+from vertexsdk.engine.iterations import Iterations
 
 ROOT = Path(__file__).parents[2]
 MACHINE = {"versions": {}, "date": "2026-11-21", "processor": "", "cores": 2, "memory": 1}

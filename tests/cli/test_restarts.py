@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.seeds import seed
-from vertexsdk.loops._ledger import Ledger
+from vertexsdk.loops.ledger import Ledger
 from vertexsdk.state import open_store
 from vertexsdk.testing.oracles import disagreements, expected
 

@@ -20,7 +20,7 @@ from tests.support.ports import free_port
 from vertexsdk import Graph, MainLoop
 from vertexsdk.algorithms import PageRank
 from vertexsdk.engine.commands import Budget
-from vertexsdk.loops._ledger import Ledger
+from vertexsdk.loops.ledger import Ledger
 from vertexsdk.loops.result import Result
 from vertexsdk.state import open_store
 

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.clusters import Driver, Hosts, await_executors, executor
 from vertexsdk.algorithms import PageRank, ShortestPaths
-from vertexsdk.engine.loop._loop_task import LoopTask
+from vertexsdk.engine.loop_task import LoopTask
 from vertexsdk.graph.graph import Graph
 from vertexsdk.loops.run import run
 from vertexsdk.testing.oracles import disagreements, expected

@@ -222,10 +222,10 @@ def test_no_server_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
-    from vertexsdk.transport.session import _remote
+    from vertexsdk.transport.session import remote_session
 
     with pytest.raises(InputError, match="no Spark Connect server answers at 127"):
-        _remote("sc://127.0.0.1:1/;token=secret", "tests", {})
+        remote_session("sc://127.0.0.1:1/;token=secret", "tests", {})
 
 
 def test_without_one_spark_connect_is_not_imported() -> None:

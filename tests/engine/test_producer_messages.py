@@ -11,7 +11,7 @@ from tests.support.inprocess import topologies
 from tests.support.seeds import seed
 from vertexsdk import Graph, run
 from vertexsdk.algorithms import LabelPropagation
-from vertexsdk.engine._producer_messages import ProducerMessages
+from vertexsdk.engine.processor import ProducerMessages
 
 
 def test_each_ghost_gets_the_message_of_its_producer() -> None:

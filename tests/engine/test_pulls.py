@@ -10,7 +10,7 @@ import pytest
 from vertexsdk import Max, Min, Sum
 from vertexsdk.compile.delivery import Delivery
 from vertexsdk.compile.plan import delivery_module
-from vertexsdk.graph.topology import Topology
+from vertexsdk.graph.topology.topology import Topology
 from vertexsdk.program.algebra import Algebra
 
 RULES: dict[str, Any] = {"min": np.minimum, "max": np.maximum, "sum": np.add}

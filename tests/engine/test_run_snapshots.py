@@ -21,8 +21,8 @@ from tests.support.simulated_histories import PROGRAMS, Case, draw_case
 from tests.support.stored_at_once import stored_at_once
 from vertexsdk import Graph, Latest, Vertex, run, state
 from vertexsdk.algorithms import BreadthFirstSearch, PageRank
-from vertexsdk.engine import _run_state
-from vertexsdk.engine._iterations import Iterations
+from vertexsdk.engine import run_partition
+from vertexsdk.engine.iterations import Iterations
 from vertexsdk.errors import InputError, LostError, RunError, VertexError
 from vertexsdk.state import open_store
 from vertexsdk.testing.oracles import near
@@ -191,14 +191,14 @@ LEFT_OUT: dict[str, Callable[[dict[str, Any], dict[str, Any]], object]] = {
 @pytest.mark.parametrize("what", LEFT_OUT)
 @pytest.mark.sample(1)
 def test_what_is_left_out_of_a_snapshot_is_missed(what: str, tmp_path: Path) -> None:
-    captured = _run_state.captured
+    captured = run_partition.captured
 
     def damaged(*arguments: Any) -> Any:
         columns, meta = captured(*arguments)
         LEFT_OUT[what](columns, meta)
         return columns, meta
 
-    with mock.patch("vertexsdk.engine.loop._run_partition.captured", damaged):
+    with mock.patch("vertexsdk.engine.run_partition.captured", damaged):
         first, missed = seed(), ""
         for number in range(first, first + 100):
             if what == "aggregates":

@@ -10,9 +10,9 @@ import pytest
 
 from vertexsdk import Graph, RunError, Sum, Vertex, aggregate, read, run, state
 from vertexsdk.algorithms import ConnectedComponents
-from vertexsdk.engine.loop import _loop_task
-from vertexsdk.engine.loop._loop_task import LoopTask
-from vertexsdk.engine.loop._run_partition import RunPartition
+from vertexsdk.engine import loop_task
+from vertexsdk.engine.loop_task import LoopTask
+from vertexsdk.engine.run_partition import RunPartition
 from vertexsdk.errors import LostError
 from vertexsdk.state import open_store
 
@@ -105,7 +105,7 @@ def test_a_run_by_jobs_leaves_the_partitions_of_others(monkeypatch: pytest.Monke
         part = RunPartition.__new__(RunPartition)
         part.plan = SimpleNamespace(resident=resident)  # type: ignore[assignment]
         runs[key, 0] = 1, part
-    monkeypatch.setattr(_loop_task, "_partitions", runs)
+    monkeypatch.setattr(loop_task, "_partitions", runs)
     graph = Graph.from_arrays(*RING, partitions=2)
     with closing(run(ConnectedComponents, graph, backend="memory://jobs", exchange="shuffle")):
         assert list(runs) == [("stays", 0)]

@@ -20,8 +20,7 @@ from tests.support.simulated_network import Faults
 from tests.support.simulator import Deadlock, Simulator
 from vertexsdk import Budget, Graph, MainLoop, RunError, Vertex
 from vertexsdk.algorithms import ConnectedComponents, PageRank
-from vertexsdk.engine import _iterations
-from vertexsdk.engine.loop import _incremental_partition
+from vertexsdk.engine import incremental_partition, iterations
 from vertexsdk.engine.supersteps import Steps, end_superstep
 from vertexsdk.transport.transport import Blocks
 
@@ -103,7 +102,7 @@ def own_clocks() -> Iterator[None]:
         return received, [replace(told[0], late=own.late), *told[1:]]
 
     with ExitStack() as stack:
-        for module in (_iterations, _incremental_partition):
+        for module in (iterations, incremental_partition):
             stack.enter_context(mock.patch.object(module, "end_superstep", end))
         yield
 
@@ -138,8 +137,8 @@ def test_looks_at_a_clock_count_where_the_seed_decides_how_many_there_are() -> N
             now = look(module)
             assert all(0 <= n - r < 60 for n, r in zip(now, real, strict=True))
         assert clock.now == 0.0
-        assert look("vertexsdk.engine._iterations") == [1e9 + 1, 1e9 + 2]
-        eval("time.sleep(7)", {"__name__": "vertexsdk.engine._iterations", "time": time})
+        assert look("vertexsdk.engine.iterations") == [1e9 + 1, 1e9 + 2]
+        eval("time.sleep(7)", {"__name__": "vertexsdk.engine.iterations", "time": time})
         assert clock.now == 9.0
 
 

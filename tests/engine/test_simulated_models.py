@@ -25,12 +25,12 @@ from tests.support.simulator import Simulator
 from tests.support.watching import Broken, Watch, watched
 from vertexsdk import Graph, MainLoop, RunError, read, run
 from vertexsdk.algorithms import ALGORITHMS
-from vertexsdk.engine._iterations import Iterations, make_master
-from vertexsdk.engine._master import Master
-from vertexsdk.engine.bounded._pace import Pace
+from vertexsdk.engine.iterations import Iterations, make_master
+from vertexsdk.engine.master import Master
+from vertexsdk.engine.pace import Pace
 from vertexsdk.program.program import Program
 from vertexsdk.testing.oracles import near
-from vertexsdk.transport._worker_hops import Number
+from vertexsdk.transport.worker_hops import Number
 
 SMOOTH = Faults(late=0.05, repeated=0.1, disconnected=0.03, slow=0.03)
 

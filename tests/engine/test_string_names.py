@@ -14,9 +14,9 @@ import pytest
 from tests.support import seeds
 from vertexsdk import Graph, Latest, MainLoop, Vertex, run, state
 from vertexsdk.algorithms import StronglyConnectedComponents
-from vertexsdk.engine._processor import names_of
-from vertexsdk.graph.id_codec import VertexName
-from vertexsdk.graph.string_ids import StringIds
+from vertexsdk.engine.processor import names_of
+from vertexsdk.graph.topology.id_codec import VertexName
+from vertexsdk.graph.topology.string_ids import StringIds
 from vertexsdk.state import open_store
 from vertexsdk.transport.select import transport_for
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.seeds import seed
 from vertexsdk import Graph, MainLoop, Max, Min, Sum, Vertex, VertexId, aggregate, run, state
-from vertexsdk.graph.id_codec import BOTTOM, TOP, VertexName
+from vertexsdk.graph.topology.id_codec import BOTTOM, TOP, VertexName
 
 
 class Ends(Vertex):

@@ -16,9 +16,9 @@ import pytest
 
 from vertexsdk.errors import InputError
 from vertexsdk.graph.graph import Graph, Variant
-from vertexsdk.graph.load import _files as files
-from vertexsdk.graph.load._lines import NotIntegers
-from vertexsdk.graph.load._text import LINE_BYTES
+from vertexsdk.graph.load import files
+from vertexsdk.graph.load.lines import NotIntegers
+from vertexsdk.graph.load.text import LINE_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,7 +18,7 @@ from vertexsdk.graph.changes import change_files
 from vertexsdk.graph.changes.batch import ChangeBatch
 from vertexsdk.graph.changes.change_files import ChangeFiles
 from vertexsdk.graph.changes.line import LineFormat
-from vertexsdk.graph.load._text import LINE_BYTES
+from vertexsdk.graph.load.text import LINE_BYTES
 
 INTEGERS = LineFormat(integers=True)
 Rows = list[tuple[int, int]]

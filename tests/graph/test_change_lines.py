@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vertexsdk.graph.changes._block import parse_block
+from vertexsdk.graph.changes.change_files import parse_block
 from vertexsdk.graph.changes.line import MOST_REASONS, Line, LineFormat, parse_line
-from vertexsdk.graph.load._text import LINE_BYTES, LONG_LINE, MESSAGES
+from vertexsdk.graph.load.text import LINE_BYTES, LONG_LINE, MESSAGES
 
 ID = st.one_of(
     st.integers(-3, 12).map(str),
@@ -104,7 +104,7 @@ def test_ordinary_lines_are_read_natively(monkeypatch: pytest.MonkeyPatch) -> No
     def refuse(*_: object) -> None:
         raise AssertionError("read line by line")
 
-    monkeypatch.setattr("vertexsdk.graph.changes._block.parse_line", refuse)
+    monkeypatch.setattr("vertexsdk.graph.changes.change_files.parse_line", refuse)
     block = parse_block(
         b"+ 1 -2\n# x\n- 1,2 7\r\n~\t1 2 0.1\n\n+ 3 4 1e-7", "f", 1, LineFormat(True)
     )
@@ -155,7 +155,7 @@ def test_very_many_bad_lines_are_counted(
         read.append(text)
         return parse_line(text, form)
 
-    monkeypatch.setattr("vertexsdk.graph.changes._block.parse_line", count)
+    monkeypatch.setattr("vertexsdk.graph.changes.change_files.parse_line", count)
     block = parse_block(f"{line}\n".encode() * 50_000, "f", 1, LineFormat(True, timed=timed))
     assert (len(block.changes), len(block.bad), block.lines) == (0, 50_000, 50_000)
     assert len(block.bad.first) == len(read) == MOST_REASONS

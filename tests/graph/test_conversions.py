@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from tests.support.arrow_stream import ArrowStream
 from vertexsdk import Graph, InputError, Latest, MainLoop, Vertex, run, state
-from vertexsdk.graph.conversions import as_graph
+from vertexsdk.graph.graph import as_graph
 
 EDGES = {"source": [3, 1, 1], "target": [1, 2, 3], "value": [0.5, 2.0, 1.0]}
 ROWS = {"source": [1, 1, 3], "target": [2, 3, 1], "value": [2.0, 1.0, 0.5]}

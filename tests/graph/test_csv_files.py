@@ -16,8 +16,8 @@ from vertexsdk.errors import InputError
 from vertexsdk.graph.changes import change_files
 from vertexsdk.graph.changes.change_files import ChangeFiles
 from vertexsdk.graph.changes.line import LineFormat
-from vertexsdk.graph.edge_attributes import NO_INT
 from vertexsdk.graph.graph import Graph, Variant
+from vertexsdk.graph.topology.edge_attributes import NO_INT
 from vertexsdk.graph.vertex_file import vertices_at
 
 if TYPE_CHECKING:
@@ -356,8 +356,8 @@ def test_times_and_attributes_of_changes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("case", ["bom, header", "pandas", "R", "other order", "hashtags", "CR LF"])
 def test_spark_reads_the_same_lines(spark: SparkSession, tmp_path: Path, case: str) -> None:
     """What comes from other file systems comes by Spark, and is read by the same code."""
-    from vertexsdk.graph.load._dataframes import edges_by_spark, whole_files
-    from vertexsdk.graph.load._files import Form
+    from vertexsdk.graph.load.dataframes import edges_by_spark, whole_files
+    from vertexsdk.graph.load.files import Form
 
     text, rows = EDGES[case]
     for packing in ("", "gz"):
@@ -373,8 +373,8 @@ def test_spark_reads_the_same_lines(spark: SparkSession, tmp_path: Path, case: s
 
 
 def test_several_files_by_spark(spark: SparkSession, tmp_path: Path) -> None:
-    from vertexsdk.graph.load._dataframes import edges_by_spark
-    from vertexsdk.graph.load._files import Form
+    from vertexsdk.graph.load.dataframes import edges_by_spark
+    from vertexsdk.graph.load.files import Form
 
     texts: dict[str, Callable[[int], str]] = {
         "a": lambda k: f"source,target,value\n{k},{k + 1},0.5\n",

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from vertexsdk.errors import InputError
-from vertexsdk.graph.changes._block import parse_block
+from vertexsdk.graph.changes.change_files import parse_block
 from vertexsdk.graph.changes.line import LineFormat
 from vertexsdk.graph.changes.table import read_rows
 from vertexsdk.graph.graph import Graph

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vertexsdk.graph._id_index import replace_ids
+from vertexsdk.graph.topology.id_index import replace_ids
 
 NEAR = st.lists(st.integers(-100, 1000))
 FAR = st.lists(st.integers(-(2**63), 2**63 - 1))

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support import seeds
 from vertexsdk.errors import LostError
-from vertexsdk.graph.name_codes import NameCodes
+from vertexsdk.graph.topology.name_codes import NameCodes
 
 
 def arrow(names: list[str]) -> pa.Array:

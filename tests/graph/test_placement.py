@@ -24,14 +24,12 @@ from vertexsdk.algorithms import (
 )
 from vertexsdk.arrays.id_hash import KEY_GROUPS, hash_partition, key_groups
 from vertexsdk.arrays.packed_strings import pack_strings
-from vertexsdk.engine.events._event_changes import places
+from vertexsdk.engine.event_changes import places
 from vertexsdk.errors import InputError
+from vertexsdk.graph import partitioner as by_metis
 from vertexsdk.graph.graph import Graph
-from vertexsdk.graph.partitioners import _metis as by_metis
-from vertexsdk.graph.partitioners._ldg_fennel import fennel, ldg
-from vertexsdk.graph.partitioners._partitioner import Partitioner
-from vertexsdk.graph.partitioners._structure import Structure
-from vertexsdk.graph.placement import Placement
+from vertexsdk.graph.partitioner import Partitioner, Structure, fennel, ldg
+from vertexsdk.graph.topology.placement import Placement
 from vertexsdk.loops.main_loop import MainLoop
 from vertexsdk.loops.run import run
 from vertexsdk.program.program import Program

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vertexsdk.graph.load import _files as files
-from vertexsdk.graph.load import _lines as lines
-from vertexsdk.graph.load._files import read_chunks
-from vertexsdk.graph.load._lines import LineError, Split, lines_of, parse_chunk
+from vertexsdk.graph.load import files, lines
+from vertexsdk.graph.load.files import read_chunks
+from vertexsdk.graph.load.lines import LineError, Split, lines_of, parse_chunk
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 NUMBERS = st.one_of(

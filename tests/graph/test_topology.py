@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.topologies import Edge, check, expected
-from vertexsdk.graph.load._adjacency_rows import Chunk
-from vertexsdk.graph.load._blocks import edge_blocks, join_rows, read_edges, row_blocks
+from vertexsdk.graph.load.adjacency_rows import Chunk
+from vertexsdk.graph.load.blocks import edge_blocks, join_rows, read_edges, row_blocks
 from vertexsdk.graph.load.build_topology import (
     NO_GHOSTS,
     Variant,
@@ -20,8 +20,8 @@ from vertexsdk.graph.load.build_topology import (
     edge_mode,
     sort_edges,
 )
-from vertexsdk.graph.placement import Placement
-from vertexsdk.graph.topology import Topology
+from vertexsdk.graph.topology.placement import Placement
+from vertexsdk.graph.topology.topology import Topology
 
 SMALL = st.integers(-3, 12)
 WIDE = st.integers(-(2**63), 2**63 - 1)

@@ -132,8 +132,8 @@ def test_rows_of_every_source_on_spark(tmp_path: Path, spark: SparkSession) -> N
 
 
 def test_files_that_spark_reads(tmp_path: Path, spark: SparkSession) -> None:
-    from vertexsdk.graph.load._dataframes import edges_by_spark
-    from vertexsdk.graph.load._files import Form
+    from vertexsdk.graph.load.dataframes import edges_by_spark
+    from vertexsdk.graph.load.files import Form
 
     rows = [("a", "b", 5, "x"), ("b", "c", 1, "y"), ("c", "d", 7, "y")]
     (tmp_path / "e.csv").write_text("src,dst,weight,kind\n" + "".join(

@@ -10,7 +10,7 @@ import pytest
 from vertexsdk import Graph, MainLoop, RunError
 from vertexsdk.algorithms import ConnectedComponents
 from vertexsdk.arrays import memory_limit
-from vertexsdk.loops import _backpressure
+from vertexsdk.loops import history
 
 
 class Container:
@@ -36,8 +36,8 @@ def container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Container:
     monkeypatch.setattr(memory_limit, "_GROUPS", tmp_path / "groups")
     monkeypatch.setattr(memory_limit, "_AGAIN", 0.0)
     monkeypatch.setattr(memory_limit, "_sample", (0.0, 0.0))
-    monkeypatch.setattr(_backpressure, "_WAIT_SECONDS", 0.3)
-    monkeypatch.setattr(_backpressure, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(history, "_WAIT_SECONDS", 0.3)
+    monkeypatch.setattr(history, "_LOOK_SECONDS", 0.01)
     return Container(tmp_path / "groups" / "pod" / "container")
 
 

@@ -15,8 +15,8 @@ import pytest
 
 from vertexsdk import Graph, MainLoop, Min, Vertex, run, state
 from vertexsdk.algorithms import ConnectedComponents, Degree, PageRank, ShortestPaths
-from vertexsdk.arrays.process_memory import peak_memory
-from vertexsdk.engine.loop import _shared_pages
+from vertexsdk.engine import arena
+from vertexsdk.engine.loop_task import peak_memory
 from vertexsdk.errors import RunError
 from vertexsdk.state import open_store
 
@@ -177,13 +177,13 @@ def test_an_open_loop_keeps_few_files_of_those_that_were_closed(uncollected: Non
         beside.query().close()
         assert_nothing_stays(lambda: a_loop(ShortestPaths, NUMBERS, 1, compiled=True))
     large = 1 << 20
-    one = _shared_pages.Memory(large)
-    several = [_shared_pages.Memory(large) for _ in range(2 * _shared_pages._SPARE_FILES)]
+    one = arena.Memory(large)
+    several = [arena.Memory(large) for _ in range(2 * arena._SPARE_FILES)]
     before = held()
     several.clear()
-    assert (before - held()).total() == _shared_pages._SPARE_FILES
+    assert (before - held()).total() == arena._SPARE_FILES
     del one
-    assert (before - held()).total() > 2 * _shared_pages._SPARE_FILES
+    assert (before - held()).total() > 2 * arena._SPARE_FILES
 
 
 def used(times: int) -> tuple[Counter[Any], int]:

@@ -33,7 +33,7 @@ from vertexsdk import (
     state,
 )
 from vertexsdk.errors import InputError
-from vertexsdk.graph.edge_attributes import pack_rows, require_values
+from vertexsdk.graph.topology.edge_attributes import pack_rows, require_values
 from vertexsdk.state.errors import CorruptError
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.support import seeds
 from vertexsdk import INT_MAX, Graph, MainLoop, Min, run, state
 from vertexsdk.algorithms import BreadthFirstSearch, ConnectedComponents, PageRank, ShortestPaths
-from vertexsdk.engine.loop import _loop_task
+from vertexsdk.engine import loop_task
 from vertexsdk.program.vertex import Vertex
 from vertexsdk.testing.oracles import near
 
@@ -190,8 +190,8 @@ def test_loops_of_several_threads(tmp_path: Path) -> None:
                 answers.append(main.query().to_dict())
         return answers
 
-    before = {*_loop_task._partitions}
+    before = {*loop_task._partitions}
     with ThreadPoolExecutor(6) as pool:
         for answers in pool.map(rounds, range(6)):
             assert answers == [{v: v for v in range(k + 4)} for k in range(6)]
-    assert {*_loop_task._partitions} <= before  # what a loop that was closed had is freed
+    assert {*loop_task._partitions} <= before  # what a loop that was closed had is freed

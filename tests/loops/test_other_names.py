@@ -13,7 +13,7 @@ from tests.support.seeds import seed
 from vertexsdk import Graph, InputError, MainLoop, run
 from vertexsdk.algorithms import ALGORITHMS
 from vertexsdk.cli import main
-from vertexsdk.loops import _other_names as names
+from vertexsdk.loops import find_program as names
 from vertexsdk.loops.find_program import load_program
 
 UNDERSTOOD = {

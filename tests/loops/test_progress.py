@@ -23,8 +23,8 @@ from vertexsdk import Graph, InputError, MainLoop, RunError
 from vertexsdk.algorithms import ConnectedComponents, PageRank
 from vertexsdk.engine.commands import Budget, WorkDone
 from vertexsdk.errors import LostError
-from vertexsdk.loops import _counters
-from vertexsdk.loops._counters import LoopCounters, Rate
+from vertexsdk.loops.streams import counters
+from vertexsdk.loops.streams.counters import LoopCounters, Rate
 
 
 @pytest.fixture
@@ -186,7 +186,7 @@ def test_a_try_after_a_loss_adds_to_the_work_before() -> None:
 
 def test_a_rate_is_of_the_last_ten_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr(_counters.time, "monotonic", lambda: now)
+    monkeypatch.setattr(counters.time, "monotonic", lambda: now)
     rate = Rate()
     assert rate.per_second() == 0
     now = 102.0

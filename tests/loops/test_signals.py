@@ -15,7 +15,7 @@ import pytest
 
 from vertexsdk import MainLoop, exit_on_sigterm
 from vertexsdk.loops import signals
-from vertexsdk.loops._ledger import Ledger
+from vertexsdk.loops.ledger import Ledger
 from vertexsdk.loops.signals import finished_first
 from vertexsdk.state import open_store
 

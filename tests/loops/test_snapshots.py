@@ -26,7 +26,7 @@ from vertexsdk.algorithms import (
 )
 from vertexsdk.cli import main as main_command
 from vertexsdk.errors import InputError
-from vertexsdk.loops._history import LoopHistory
+from vertexsdk.loops.history import LoopHistory
 from vertexsdk.loops.snapshot_policy import SnapshotPolicy
 from vertexsdk.state import Manifest, StateError, Store, open_store
 from vertexsdk.testing.oracles import disagreements, expected, near

@@ -126,13 +126,12 @@ def order(name: str) -> tuple[int, str]:
     return (0 if name.isupper() else 1 if name[0].isupper() else 2), name
 
 
-def test_a_private_module_is_imported_in_its_room_alone() -> None:
+def test_a_private_module_is_imported_in_its_directory_alone() -> None:
     wrong = [
         f"{module} imports {other}"
         for module, file in MODULES.items()
         for other in imports(file)
-        if other.rpartition(".")[2].startswith("_")
-        and module.split(".")[:2] != other.split(".")[:2]
+        if other.rpartition(".")[2].startswith("_") and file.parent != MODULES[other].parent
     ]
     assert not wrong
 
@@ -143,3 +142,16 @@ def test_no_file_imports_itself_by_way_of_others() -> None:
         if module != "vertexsdk":  # the public names, which nothing below needs
             graph[module] = imports(file) - {module, "vertexsdk"}
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
+
+
+def test_no_directory_imports_itself_by_way_of_others() -> None:
+    graph: dict[str, set[str]] = defaultdict(set)
+    for module, file in MODULES.items():
+        directory = str(file.parent.relative_to(ROOT))
+        if directory == "vertexsdk" or module.startswith(PLUGINS):
+            continue  # the public names and the errors; what is loaded by its name
+        graph[directory] |= {
+            str(MODULES[other].parent.relative_to(ROOT))
+            for other in imports(file) - {"vertexsdk", "vertexsdk.errors"}
+        } - {directory}
+    TopologicalSorter(graph).prepare()

@@ -20,7 +20,7 @@ from vertexsdk import Graph, InputError, ProgramError, RunError, VertexError, ru
 from vertexsdk.arrays import private_files
 from vertexsdk.backends import open_backend
 from vertexsdk.cli import main
-from vertexsdk.cli._flags import with_flags
+from vertexsdk.cli._main import with_flags
 from vertexsdk.errors import StateInputError
 from vertexsdk.program.program import _NOT_ATTRIBUTES
 from vertexsdk.program.vertex import Target

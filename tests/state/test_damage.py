@@ -32,7 +32,7 @@ from vertexsdk.arrays.packed_strings import pack_strings
 from vertexsdk.errors import VertexError
 from vertexsdk.graph.checkpoint import stored_graph
 from vertexsdk.graph.graph import Graph
-from vertexsdk.loops._ledger import Ledger
+from vertexsdk.loops.ledger import Ledger
 from vertexsdk.state import CorruptError, SegmentRef, StateError, Store, open_store
 from vertexsdk.state.contract import Head, NewManifest, SegmentKey, new_attempt
 from vertexsdk.state.manifests import Manifest

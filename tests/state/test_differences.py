@@ -13,7 +13,7 @@ from tests.state.test_state_cli import state
 from tests.support.seeds import seed
 from vertexsdk import Graph, MainLoop, run
 from vertexsdk.state import open_store
-from vertexsdk.state._sql_view import _layers, _parts
+from vertexsdk.state.sql_view import segment_layers, segment_parts
 
 URL = "memory://differences"
 
@@ -77,7 +77,7 @@ def test_rows_for_sql_have_names_where_fields_are_vertices() -> None:
     wanted = answer("rows", [("c", "b"), ("x", "y")], 2)
     with open_store(URL) as store:
         manifest = store.version("rows")
-        parts = list(_parts(store, manifest, _layers(store, manifest)))
+        parts = list(segment_parts(store, manifest, segment_layers(store, manifest)))
     rows = [
         pair for part in parts for pair in zip(part["name"], part["component"], strict=True)
     ]  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 from tests.support.segments import with_column
 from vertexsdk.arrays.arrow_table import Table, encode
 from vertexsdk.arrays.packed_strings import unpack_arrow
-from vertexsdk.loops._change_log import ChangeLog
+from vertexsdk.loops.change_log import ChangeLog
 from vertexsdk.loops.result import Result
 from vertexsdk.state import CorruptError, Store, open_store
 

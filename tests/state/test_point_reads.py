@@ -12,9 +12,9 @@ from vertexsdk.arrays.arrow_table import Table, encode
 from vertexsdk.arrays.id_hash import key_groups
 from vertexsdk.arrays.packed_strings import pack_strings
 from vertexsdk.state import CorruptError, open_store, reading
-from vertexsdk.state._remote_segment import RemoteTable
 from vertexsdk.state.contract import CanReadParts
 from vertexsdk.state.reading import by_key_group, find_ids, find_names, locate
+from vertexsdk.state.version_reader import RemoteTable
 
 
 def grouped(columns: dict[str, Any]) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vertexsdk.cli._state_command import add_commands
+from vertexsdk.cli.state_command import add_commands
 from vertexsdk.errors import InputError
 from vertexsdk.state import StateInputError, Store, open_store
 

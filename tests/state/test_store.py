@@ -292,7 +292,7 @@ def test_refs_and_stores_travel(store: Store) -> None:
 def test_reading_imports_little() -> None:
     heavy = "[m for m in ('numba', 'pyspark', 'pandas') if m in sys.modules]"
     code = (
-        "import sys, vertexsdk.backends.lmdb, vertexsdk.state, vertexsdk.graph.topology; "
+        "import sys, vertexsdk.backends.lmdb, vertexsdk.state, vertexsdk.graph.topology.topology; "
         f"print({heavy})"
     )
     out = subprocess.run(

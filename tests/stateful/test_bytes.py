@@ -37,13 +37,13 @@ from vertexsdk.arrays.arrow_table import Table, encode
 from vertexsdk.arrays.corruption import CorruptError
 from vertexsdk.arrays.packed_strings import PackedBytes, pack_bytes, take_strings, unpack_bytes
 from vertexsdk.cli import main
-from vertexsdk.engine.keyed._task import described_table
 from vertexsdk.engine.keyed.calls import Calls, join_values, python_values, take_values
+from vertexsdk.engine.keyed.keyed_engine import described_table
 from vertexsdk.state import version_history
 from vertexsdk.state.stored_columns import accepted
 from vertexsdk.stateful import call_columns, stateful_client
-from vertexsdk.stateful._analysis import program_of
-from vertexsdk.stateful._call_service import as_plain, of_plain
+from vertexsdk.stateful.analysis import program_of
+from vertexsdk.stateful.call_service import as_plain, of_plain
 from vertexsdk.testing.state_elements import StateElementSuite
 
 ROWS = np.array([[0, 1], [2, -1], [3, 0], [0, 0], [9, 9]], np.float32)

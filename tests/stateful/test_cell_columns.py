@@ -11,8 +11,7 @@ import pytest
 from tests.support.seeds import seed
 from vertexsdk import Matrix, SparseVector
 from vertexsdk.program.keyed_state import Journal, TableSpec
-from vertexsdk.stateful._cell_columns import CellColumns
-from vertexsdk.stateful.elements import MatrixState
+from vertexsdk.stateful.elements import CellColumns, MatrixState
 
 
 def product(rows: dict[Any, dict[Any, float]], vector: SparseVector) -> SparseVector:

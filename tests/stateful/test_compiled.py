@@ -29,8 +29,8 @@ from vertexsdk import (
 )
 from vertexsdk.compile import element_kernels
 from vertexsdk.compile.element_kernels import ElementKernel
-from vertexsdk.engine.keyed import _partition
-from vertexsdk.stateful._analysis import program_of
+from vertexsdk.engine.keyed import partition
+from vertexsdk.stateful.analysis import program_of
 
 
 @pytest.fixture
@@ -39,8 +39,8 @@ def kernels(
 ) -> Iterator[set[int]]:
     """Have everything that compiles run compiled; the lengths of blocks that kernels ran."""
     ready, run, lengths = ElementKernel.ready, ElementKernel.run, set[int]()
-    monkeypatch.setattr(_partition, "_SMALL", 1)
-    monkeypatch.setattr(_partition, "_MANY", 0)
+    monkeypatch.setattr(partition, "_SMALL", 1)
+    monkeypatch.setattr(partition, "_MANY", 0)
     monkeypatch.setattr(ElementKernel, "ready", lambda self, *, waits: ready(self, waits=True))
 
     def counted(self: ElementKernel, block: Any, low: int, high: int, *rest: Any) -> int:
@@ -306,7 +306,7 @@ def test_small_blocks_do_not_wait_for_the_compiler(monkeypatch: pytest.MonkeyPat
     started: list[Callable[[], None]] = []
     monkeypatch.setattr(element_kernels, "_compiled", {})
     monkeypatch.setattr(ElementKernel, "_start", lambda self: started.append(self._compile))
-    monkeypatch.setattr(_partition, "_MANY", 2000)
+    monkeypatch.setattr(partition, "_MANY", 2000)
     with StatefulLoop(WordCount, backend="memory://small") as flow:
         keys = [str(k) for k in range(1000)]
         flow.count.map(keys)

@@ -12,7 +12,7 @@ from tests.stateful import forty_programs as programs
 from tests.stateful.histories import History
 from tests.support.seeds import draws, seed
 from vertexsdk import ProgramError, Stateful, StatefulLoop
-from vertexsdk.stateful._analysis import program_of
+from vertexsdk.stateful.analysis import program_of
 
 PARTITIONS = (1, 2, 7)
 

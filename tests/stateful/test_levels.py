@@ -42,8 +42,8 @@ from vertexsdk import (
     on_all,
 )
 from vertexsdk.state import open_store
-from vertexsdk.stateful._analysis import program_of
-from vertexsdk.stateful.reading import StoredState
+from vertexsdk.stateful.analysis import program_of
+from vertexsdk.stateful.stateful_loop import StoredState
 
 PARTITIONS = (1, 2, 7)
 

@@ -35,7 +35,7 @@ from vertexsdk import (
 from vertexsdk.cli import main
 from vertexsdk.program.keyed import ABSENT
 from vertexsdk.program.keyed_state import Journal, state_in_memory
-from vertexsdk.stateful._analysis import program_of
+from vertexsdk.stateful.analysis import program_of
 from vertexsdk.testing.state_elements import StateElementSuite
 from vertexsdk.transport.shipping import ship_by_value
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.stateful.programs import KeyValue, Names, Visits, WordCount
 from vertexsdk import InputError, Map, Partitioned, ProgramError, Stateful
-from vertexsdk.stateful._analysis import program_of
+from vertexsdk.stateful.analysis import program_of
 
 
 def test_the_classes_of_the_paper() -> None:

@@ -21,7 +21,7 @@ from vertexsdk import (
     gather_all,
     on_all,
 )
-from vertexsdk.stateful._analysis import program_of
+from vertexsdk.stateful.analysis import program_of
 
 TOTAL = 0
 SEEN: list[int] = []

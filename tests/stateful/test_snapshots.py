@@ -26,7 +26,7 @@ from vertexsdk import (
     gather_all,
     on_all,
 )
-from vertexsdk.engine.keyed._capture import PartitionSnapshot
+from vertexsdk.engine.keyed.capture import PartitionSnapshot
 from vertexsdk.engine.keyed.keyed_engine import KeyedEngine
 from vertexsdk.errors import LostError
 from vertexsdk.state import Store, open_store
@@ -150,7 +150,7 @@ def test_a_snapshot_that_is_interrupted(partitions: int, monkeypatch: pytest.Mon
         flow.add.map(["a", "b"])
         for work in (flow.snapshot, lambda: flow.add.map(["a"] * 3)):  # asked for, and due
             with monkeypatch.context() as patch:
-                patch.setattr("vertexsdk.engine.keyed._task.open_store", interrupted)
+                patch.setattr("vertexsdk.engine.keyed.keyed_engine.open_store", interrupted)
                 with pytest.raises(KeyboardInterrupt):
                     work()
         assert flow.count.map(["a", "b"]) == [4, 1]

@@ -12,7 +12,7 @@ import numpy as np
 from tests.support.graphs import SmallGraph, random_graph
 from tests.support.inprocess import InProcess
 from vertexsdk.algorithms import ALGORITHMS
-from vertexsdk.graph.placement import Placement
+from vertexsdk.graph.topology.placement import Placement
 from vertexsdk.program.program import Program
 from vertexsdk.testing.oracles import disagreements, expected
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from vertexsdk import Graph
+from vertexsdk.engine import loop_task
 from vertexsdk.engine.commands import Setting
-from vertexsdk.engine.loop import _loop_task as loop_task
 from vertexsdk.engine.make_engine import engine_for
 from vertexsdk.program.program import Program
 from vertexsdk.state import SegmentRef

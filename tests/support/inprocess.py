@@ -21,27 +21,27 @@ from tests.support.simulator import exchange_in_process
 from vertexsdk.arrays import shared_memory
 from vertexsdk.compile.kernel_cache import compiled_plan
 from vertexsdk.compile.plan import Plan, shape_of, shippable
-from vertexsdk.engine._iterations import (
+from vertexsdk.engine import loop_task
+from vertexsdk.engine.auto_bound import BoundChoice
+from vertexsdk.engine.batch_run import compile_plan
+from vertexsdk.engine.commands import LoopCommand, LoopReport, WorkDone
+from vertexsdk.engine.iterations import (
     combining,
     end_block,
     make_master,
     step_partition,
     sweep_block,
 )
-from vertexsdk.engine._master import IterationStats
-from vertexsdk.engine._precompile import compile_plan
-from vertexsdk.engine.bounded._auto_bound import BoundChoice
-from vertexsdk.engine.bounded._pace import Pace
-from vertexsdk.engine.bounded._sweeps import SweepReport, Sweeps
-from vertexsdk.engine.commands import LoopCommand, LoopReport, WorkDone
-from vertexsdk.engine.loop import _loop_task
-from vertexsdk.engine.loop._loop_task import LoopTask
-from vertexsdk.engine.loop._loop_task import forget as forget_partitions
-from vertexsdk.engine.loop._run_partition import RunPartition
+from vertexsdk.engine.loop_task import LoopTask
+from vertexsdk.engine.loop_task import forget as forget_partitions
+from vertexsdk.engine.master import IterationStats
+from vertexsdk.engine.pace import Pace
+from vertexsdk.engine.run_partition import RunPartition
+from vertexsdk.engine.sweeps import SweepReport, Sweeps
 from vertexsdk.errors import RunError
 from vertexsdk.graph.load.transpose import order_producers
-from vertexsdk.graph.placement import Placement
-from vertexsdk.graph.topology import Topology
+from vertexsdk.graph.topology.placement import Placement
+from vertexsdk.graph.topology.topology import Topology
 from vertexsdk.program.analysis.delay_bound import by_blocks
 from vertexsdk.program.program import Program
 from vertexsdk.transport.inprocess import InProcessExchange
@@ -275,7 +275,7 @@ class InProcess:
         task = LoopTask(plan, "directed", plan.run, SYNCHRONOUS, run=len(self.rows))
 
         def forgetful(partition: int, command: Any, blocks: Any) -> Any:
-            _loop_task._partitions.clear()
+            loop_task._partitions.clear()
             return task(partition, command, blocks)
 
         if forget:
@@ -289,7 +289,7 @@ class InProcess:
             if report.failure:
                 raise report.failure
             work.add(report.work)
-        parts = [_loop_task._partitions.pop((plan.run, p))[1] for p in range(partitions)]
+        parts = [loop_task._partitions.pop((plan.run, p))[1] for p in range(partitions)]
         return self._state([part.processor for part in parts]), work, report.clock
 
     def _part(self, plan: Plan, partition: int) -> RunPartition:

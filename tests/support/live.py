@@ -18,14 +18,14 @@ from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.raw_columns import encode_bytes
 from vertexsdk.compile.kernel_cache import compiled_plan
 from vertexsdk.compile.plan import Plan, shippable
-from vertexsdk.engine._precompile import compile_plan
+from vertexsdk.engine import loop_task
+from vertexsdk.engine.batch_run import compile_plan
 from vertexsdk.engine.commands import (
     CreatePartition,
     LoopCommand,
     LoopReport,
 )
-from vertexsdk.engine.loop import _loop_task as loop_task
-from vertexsdk.engine.loop._loop_task import LoopTask
+from vertexsdk.engine.loop_task import LoopTask
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.program.analysis.incremental_rules import layout_of, why_from_init
 from vertexsdk.program.program import Program

@@ -12,10 +12,10 @@ from unittest import mock
 
 import numpy as np
 
-from vertexsdk.engine.bounded import _boundary as boundary
-from vertexsdk.engine.bounded._boundary import Boundary
-from vertexsdk.engine.bounded._coordinator import Coordinator
-from vertexsdk.engine.bounded._sweeps import Sweeps
+from vertexsdk.engine import boundary
+from vertexsdk.engine.boundary import Boundary
+from vertexsdk.engine.pace import Coordinator
+from vertexsdk.engine.sweeps import Sweeps
 
 __all__ = ["MUTATIONS", "mutated"]
 

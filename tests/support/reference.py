@@ -118,7 +118,7 @@ def _of_strings(program: Program) -> Program:
 def _named(algebra: Any) -> Any:
     if algebra is None or algebra.type is not VertexId or isinstance(algebra, Latest):
         return algebra
-    from vertexsdk.graph.id_codec import BOTTOM, TOP
+    from vertexsdk.graph.topology.id_codec import BOTTOM, TOP
 
     changed = copy.copy(algebra)
     changed.identity = {INT_MAX: TOP, INT_MIN: BOTTOM}.get(algebra.identity, algebra.identity)

@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vertexsdk.arrays._checksums import block_sums
-from vertexsdk.arrays.arrow_table import TRAILER, Table
+from vertexsdk.arrays.arrow_table import TRAILER, Table, block_sums
 
 
 def sealed(data: bytes, head: int) -> bytes:

@@ -22,7 +22,7 @@ from tests.support.simulated_histories import ROUGH
 from tests.support.simulator import Simulator
 from tests.support.store_clients import Client
 from tests.support.store_faults import DrawnFaults
-from vertexsdk.state import _version_reader, store, version_history, write_behind
+from vertexsdk.state import store, version_history, version_reader, write_behind
 
 __all__ = ["StoreHistory", "simulate_store", "soak_stores"]
 
@@ -168,7 +168,7 @@ def _drawn_writes(chance: random.Random) -> Iterator[None]:
     _waiting.clear()
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(version_history, "WriteBehind", cls))
-        for module in (store, _version_reader):
+        for module in (store, version_reader):
             stack.enter_context(mock.patch.object(module, "wait_for_writes", _wait_for_writes))
         yield
 

@@ -29,10 +29,9 @@ import cloudpickle
 
 from tests.support.simulated_clocks import Clock, in_step_of, simulated_time
 from tests.support.simulated_network import Connection, Events, Faults
-from vertexsdk.engine.loop import _loop_task as loop_task
+from vertexsdk.engine import loop_task
 from vertexsdk.errors import LostError, RunError, VertexError, typed_line
 from vertexsdk.transport import select
-from vertexsdk.transport._worker_hops import Aborted, Number, Waiting, WorkerHops
 from vertexsdk.transport.inprocess import (
     InProcessExchange,
     InProcessTransport,
@@ -40,6 +39,7 @@ from vertexsdk.transport.inprocess import (
 )
 from vertexsdk.transport.task_times import HopTimes
 from vertexsdk.transport.transport import Blocks, BlockSource, Exchange, Task
+from vertexsdk.transport.worker_hops import Aborted, Number, Waiting, WorkerHops
 
 __all__ = ["Deadlock", "Simulator", "exchange_in_process"]
 

@@ -20,9 +20,9 @@ from tests.support.store_faults import DriverKilled, StoreFaults
 from vertexsdk import Graph, InputError, MainLoop
 from vertexsdk.algorithms import ShortestPaths
 from vertexsdk.errors import RunError, StateError
-from vertexsdk.loops._ledger import Ledger
-from vertexsdk.loops._paths import edges_of_version
 from vertexsdk.loops.branch_loop import BranchLoop
+from vertexsdk.loops.ledger import Ledger
+from vertexsdk.loops.paths import edges_of_version
 from vertexsdk.loops.result import Result
 from vertexsdk.state import FencedError, Manifest, Store, open_store
 from vertexsdk.testing.oracles import expected

@@ -14,14 +14,14 @@ from unittest import mock
 
 from vertexsdk.backends._catalog import Catalog
 from vertexsdk.backends.lmdb import LmdbBackend
-from vertexsdk.loops import _change_log, main_loop
-from vertexsdk.loops._history import LoopHistory
-from vertexsdk.state import Store, _version_reader, garbage
+from vertexsdk.loops import change_log, main_loop
+from vertexsdk.loops.history import LoopHistory
+from vertexsdk.state import Store, garbage, version_reader
 from vertexsdk.state import store as store_module
-from vertexsdk.state._version_reader import VersionReader
 from vertexsdk.state.errors import StateError
 from vertexsdk.state.manifests import Manifest
 from vertexsdk.state.version_history import VersionHistory
+from vertexsdk.state.version_reader import VersionReader
 
 __all__ = ["LOOP_MUTANTS", "MUTANTS", "mutated"]
 
@@ -122,7 +122,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "never deletes": [(Catalog, "is_referenced", lambda self, target: True)],
     "a delta replaces the one before": [
         *_around(store_module, "live_segments", _drops_earlier_deltas),
-        *_around(_version_reader, "live_segments", _drops_earlier_deltas),
+        *_around(version_reader, "live_segments", _drops_earlier_deltas),
     ],
     "compaction leaves out the last delta": _around(store_module, "overlay", _compacts_less),
     "a version does not refer to its manifest": [
@@ -198,7 +198,7 @@ def _half_a_batch(
     write: Any, self: Any, store: Any, loop: str, at: int, batch: Any, *rest: Any
 ) -> Any:
     if len(batch) > 1:
-        batch = _change_log.replace(
+        batch = change_log.replace(
             batch, kind=batch.kind[:-1], source=batch.source[:-1], target=batch.target[:-1],
             value=batch.value[:-1],
         )  # fmt: skip
@@ -252,7 +252,7 @@ LOOP_MUTANTS: dict[str, list[Patch]] = {
     ),
     "acknowledges before it is durable": _around(LoopHistory, "_commit", _behind),
     "changes are not in the log": _around(LoopHistory, "_commit", _changed(segments=_no_changes)),
-    "a batch is logged in part": _around(_change_log.ChangeLog, "write", _half_a_batch),
+    "a batch is logged in part": _around(change_log.ChangeLog, "write", _half_a_batch),
     "offsets are not committed": _around(
         LoopHistory, "_commit", _changed(offsets=lambda offsets: None)
     ),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
-from vertexsdk.engine.loop._snapshot_writer import SnapshotWriter
+from vertexsdk.engine.snapshot_writer import SnapshotWriter
 
 __all__ = ["stored_at_once"]
 

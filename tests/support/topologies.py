@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from vertexsdk.graph.load.build_topology import Variant
-from vertexsdk.graph.topology import Topology
+from vertexsdk.graph.topology.topology import Topology
 
 __all__ = ["Edge", "Expected", "check", "expected"]
 

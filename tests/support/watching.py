@@ -17,11 +17,10 @@ import numpy as np
 from tests.support.inprocess import InProcess
 from vertexsdk.arrays.raw_columns import decode
 from vertexsdk.compile.delivery import Delivery
-from vertexsdk.engine._processor import Processor
-from vertexsdk.engine.bounded._boundary import Boundary
-from vertexsdk.engine.bounded._coordinator import Coordinator
-from vertexsdk.engine.bounded._pace import Pace
-from vertexsdk.engine.bounded._sweeps import Sweeps
+from vertexsdk.engine.boundary import Boundary
+from vertexsdk.engine.pace import Coordinator, Pace
+from vertexsdk.engine.processor import Processor
+from vertexsdk.engine.sweeps import Sweeps
 
 __all__ = ["Broken", "Watch", "watched"]
 

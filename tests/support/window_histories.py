@@ -24,8 +24,7 @@ import pytest
 from tests.support.window_model import Event, Window
 from vertexsdk import Changes, Graph, InputError, MainLoop, Min, Vertex, VertexId, inf, param, state
 from vertexsdk.algorithms import ALGORITHMS
-from vertexsdk.loops import _history
-from vertexsdk.loops.windows import edge_times
+from vertexsdk.loops import edge_times, history
 from vertexsdk.state import version_history
 from vertexsdk.testing.oracles import disagreements, expected
 
@@ -113,7 +112,7 @@ def small_sizes(setting: Setting) -> Iterator[None]:
     """Have tables grow, and batches be joined and shared, at the sizes of a setting."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(edge_times, "_LEAST", setting.least)
-        patch.setattr(_history, "_SHARED", setting.shared)
+        patch.setattr(history, "_SHARED", setting.shared)
         patch.setattr(version_history, "_BATCHES", setting.joined)
         yield
 

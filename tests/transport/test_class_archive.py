@@ -13,8 +13,8 @@ import pytest
 from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 
-from vertexsdk.transport import _class_archive, session
-from vertexsdk.transport._class_archive import archive_options
+from vertexsdk.transport import session
+from vertexsdk.transport.session import archive_options
 
 pytestmark = pytest.mark.full  # starts JVMs
 
@@ -93,7 +93,7 @@ def test_without_room_or_java_there_is_no_archive(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as full:
-        full.setattr(_class_archive, "_BYTES", 1 << 60)
+        full.setattr(session, "_BYTES", 1 << 60)
         assert archive_options("") == ""
     with monkeypatch.context() as absent:
         absent.setenv("JAVA_HOME", str(tmp_path))

@@ -25,7 +25,7 @@ from vertexsdk.algorithms import (
     PageRank,
     ShortestPaths,
 )
-from vertexsdk.cli._main import main
+from vertexsdk.cli import main
 
 PROGRAMS: dict[type, dict[str, Any]] = {
     BreadthFirstSearch: {"origin": 1},

@@ -21,10 +21,10 @@ from tests.support.seeds import seed
 from vertexsdk import Graph, InputError, RunError, run
 from vertexsdk.algorithms import ConnectedComponents, PageRank
 from vertexsdk.errors import LostError
-from vertexsdk.transport import _loader
-from vertexsdk.transport._block_receiver import HEADER, close_receivers, open_receiver, received
-from vertexsdk.transport._loader import WINDOW, Loader
+from vertexsdk.transport import resident as resident_module
+from vertexsdk.transport.block_receiver import HEADER, close_receivers, open_receiver, received
 from vertexsdk.transport.channels import CHUNK, Keys
+from vertexsdk.transport.resident import WINDOW, Loader
 from vertexsdk.transport.transport import DRIVER, Block, Blocks, LocalBlocks
 
 pytestmark = pytest.mark.cluster
@@ -213,7 +213,7 @@ def test_only_attempts_that_succeeded_count(monkeypatch: pytest.MonkeyPatch) -> 
             raise ValueError("half-way")
         yield 0, name
 
-    monkeypatch.setattr(_loader, "TaskContext", Attempt)
+    monkeypatch.setattr(resident_module, "TaskContext", Attempt)
     with pytest.raises(ValueError, match="half-way"):
         list(loader(1, blocks(b"bb", fail=True)))
     assert list(loader(0, blocks(b"aa"))) == [(0, 2)]

@@ -287,9 +287,9 @@ def cut_off(spark: SparkSession) -> tuple[int, bool, float]:
 
         import zmq
 
-        from vertexsdk.transport._resident_worker import _Worker
+        from vertexsdk.transport.resident_worker import Worker
 
-        worker = next(x for x in gc.get_objects() if isinstance(x, _Worker))
+        worker = next(x for x in gc.get_objects() if isinstance(x, Worker))
         path = worker.nearby.getsockopt_string(zmq.LAST_ENDPOINT).removeprefix("ipc://")
         cuts = 0
         for name in os.listdir("/proc/self/fd") if partition == 0 else []:

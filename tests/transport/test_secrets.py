@@ -12,7 +12,7 @@ import pyspark
 import pytest
 
 from tests.support.servers import RedisServer
-from vertexsdk.transport.session import SETTINGS, _hidden
+from vertexsdk.transport.session import SETTINGS, without_secrets
 
 PASSWORD = "s3cret/p@ss"
 JOB = """
@@ -95,9 +95,9 @@ def test_passwords_of_a_command_are_hidden() -> None:
     words = "Submit --conf spark.eventLog.dir=hdfs://h:1/d x.py run --edges s3a://b/e"
     url = "redis://:s3cret%2Fp%40ss@127.0.0.1:6379/0"
     hidden = "redis://:***@127.0.0.1:6379/0"
-    assert _hidden(f"{words} --backend {url}") == f"{words} --backend {hidden}"
-    assert _hidden(f"{words} --backend={url} --x") == f"{words} --backend={hidden} --x"
-    assert _hidden("") == ""
+    assert without_secrets(f"{words} --backend {url}") == f"{words} --backend {hidden}"
+    assert without_secrets(f"{words} --backend={url} --x") == f"{words} --backend={hidden} --x"
+    assert without_secrets("") == ""
 
 
 def test_passwords_of_a_plan_are_hidden() -> None:

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from vertexsdk.errors import InputError
-from vertexsdk.transport.session import _check_master, _pass_on, session
+from vertexsdk.transport.session import check_master, pass_on, session
 
 pytestmark = pytest.mark.full  # starts sessions
 
@@ -34,25 +34,25 @@ def test_settings(spark: SparkSession) -> None:
 @pytest.mark.parametrize("master", ["sparky", "local[", "spark:/host:1", "local-cluster[2,2]", ""])
 def test_what_is_no_master(master: str) -> None:
     with pytest.raises(InputError, match="is not a Spark master"):
-        _check_master(master)
+        check_master(master)
 
 
 @pytest.mark.parametrize("master", ["local", "local[*]", "local[2,3]", "yarn", "k8s://https://h:1"])
 def test_what_is_a_master(master: str, monkeypatch: pytest.MonkeyPatch) -> None:
     connections: list[object] = []
     monkeypatch.setattr(socket, "create_connection", lambda *to: connections.append(to))
-    _check_master(master)
+    check_master(master)
     assert connections == []  # only a standalone master is asked whether it is there
 
 
 def test_an_unreachable_master() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        _check_master(f"spark://127.0.0.1:1,127.0.0.1:{port}")
+        check_master(f"spark://127.0.0.1:1,127.0.0.1:{port}")
     start = time.monotonic()
     for master in (f"spark://127.0.0.1:{port}", "spark://no-such-host.invalid:7077", "spark://x:y"):
         with pytest.raises(InputError, match="no Spark master answers at spark://"):
-            _check_master(master)
+            check_master(master)
     assert time.monotonic() - start < 10
 
 
@@ -61,7 +61,7 @@ def test_noise_is_left_out_and_nothing_else(capfd: pytest.CaptureFixture[str]) -
     users = trace + b'  File "program.py", line 1, in gather\nValueError: no\n'
     daemons = trace + b'  File "/x/pyspark.zip/pyspark/daemon.py", line 9, in worker\n'
     noise = b"WARNING: Using incubator modules: x\n" + trace + daemons + b"BrokenPipeError: pipe\n"
-    _pass_on(io.BytesIO(noise + b"one\n" + users + daemons))
+    pass_on(io.BytesIO(noise + b"one\n" + users + daemons))
     assert capfd.readouterr().err == "one\n" + users.decode()
 
 

@@ -25,10 +25,10 @@ from vertexsdk import Graph, run
 from vertexsdk.algorithms import ConnectedComponents
 from vertexsdk.errors import LostError
 from vertexsdk.transport import channels, resident
-from vertexsdk.transport._block_receiver import close_receivers, open_receiver
-from vertexsdk.transport._resident_worker import _Worker
+from vertexsdk.transport.block_receiver import close_receivers, open_receiver
 from vertexsdk.transport.channels import CHUNK, Keys, Lost, join, split
 from vertexsdk.transport.resident import Launch, ResidentExchange
+from vertexsdk.transport.resident_worker import Worker
 from vertexsdk.transport.transport import DRIVER, PEERS, Blocks
 
 
@@ -143,9 +143,9 @@ def test_who_shows_no_key_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_messages_that_come_again_by_another_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever has the key of a processor sends all that it sends once more, from elsewhere."""
-    send, send_report, start = _Worker._send, _Worker._send_report, _Worker.__init__
+    send, send_report, start = Worker._send, Worker._send_report, Worker.__init__
     registered: Counter[int] = Counter()
-    registers, others = dict[int, bytes](), dict[_Worker, zmq.Socket[bytes]]()
+    registers, others = dict[int, bytes](), dict[Worker, zmq.Socket[bytes]]()
     change = threading.Condition()
 
     def joined(frames: list[bytes]) -> list[bytes]:
@@ -158,7 +158,7 @@ def test_messages_that_come_again_by_another_connection(monkeypatch: pytest.Monk
                 change.notify_all()
         return parts
 
-    def started(worker: _Worker, partition: int, *rest: Any) -> None:
+    def started(worker: Worker, partition: int, *rest: Any) -> None:
         with change:  # the last one registers when the first one has done so twice
             assert partition < 2 or change.wait_for(lambda: registered[0] == 2, 20)
         start(worker, partition, *rest)
@@ -170,19 +170,19 @@ def test_messages_that_come_again_by_another_connection(monkeypatch: pytest.Monk
         if partition < 2:
             sock.send_multipart(split([b"register", registers[partition]]))
 
-    def sent(worker: _Worker, *message: Any) -> None:
+    def sent(worker: Worker, *message: Any) -> None:
         for _ in range(2):
             send(worker, *message)
 
-    def reported(worker: _Worker, number: bytes, clock: Any, code: int, report: bytes) -> None:
+    def reported(worker: Worker, number: bytes, clock: Any, code: int, report: bytes) -> None:
         send_report(worker, number, clock, code, report)
         stamped = clock.stamp().before(report)
         others[worker].send_multipart(split([number, pickle.dumps(code), stamped]))
 
     monkeypatch.setattr(resident, "join", joined)
-    monkeypatch.setattr(_Worker, "__init__", started)
-    monkeypatch.setattr(_Worker, "_send", sent)
-    monkeypatch.setattr(_Worker, "_send_report", reported)
+    monkeypatch.setattr(Worker, "__init__", started)
+    monkeypatch.setattr(Worker, "_send", sent)
+    monkeypatch.setattr(Worker, "_send_report", reported)
     launch = Launch(ThreadedStage(), 3)  # type: ignore[arg-type]
 
     def task(partition: int, command: Any, blocks: Blocks) -> Any:

@@ -15,9 +15,9 @@ from tests.support.seeds import seed
 from tests.support.simulated_network import Faults
 from tests.support.simulator import SimulatedTransport, Simulator
 from vertexsdk.errors import InputError, LostError, RunError
-from vertexsdk.transport._worker_hops import Aborted, Number, WorkerHops, _Channel
 from vertexsdk.transport.inprocess import InProcessExchange
 from vertexsdk.transport.transport import DRIVER, PEERS, POSTS, Blocks
+from vertexsdk.transport.worker_hops import Aborted, Number, WorkerHops, _Channel
 
 FAULTS = Faults(late=0.1, repeated=0.3, disconnected=0.1, slow=0.1)
 

@@ -22,9 +22,9 @@ from vertexsdk import (
     accumulate,
     on_change,
 )
-from vertexsdk.engine.keyed import _trigger_partition
-from vertexsdk.engine.keyed._trigger_partition import TriggerPartition
-from vertexsdk.engine.keyed._trigger_writes import VisibleWrites
+from vertexsdk.engine.keyed import trigger_partition
+from vertexsdk.engine.keyed.trigger_partition import TriggerPartition
+from vertexsdk.engine.keyed.trigger_writes import VisibleWrites
 from vertexsdk.errors import LostError
 from vertexsdk.program.trigger_program import CellRows
 
@@ -234,6 +234,6 @@ def test_collections_are_as_they_were() -> None:
         loop.upsert("centres", id=[0, 1], point=[[0.0, 0.0], [1.0, 1.0]])
         loop.upsert("items", id=range(10), point=[[k, k] for k in range(10)])
     assert gc.get_threshold() == before
-    with _trigger_partition._rare_collections, _trigger_partition._rare_collections:
+    with trigger_partition._rare_collections, trigger_partition._rare_collections:
         assert gc.get_threshold() != before
     assert gc.get_threshold() == before

@@ -10,9 +10,9 @@ import pytest
 from tests.support.seeds import draws, seed
 from tests.triggers.programs import page_ranks
 from vertexsdk import Sum, Table, TriggerLoop, Triggers, accumulate, on_change
-from vertexsdk.engine.keyed import _trigger_partition
-from vertexsdk.engine.keyed._trigger_events import Events, later
-from vertexsdk.engine.keyed._trigger_partition import TriggerPartition
+from vertexsdk.engine.keyed import trigger_partition
+from vertexsdk.engine.keyed.trigger_events import Events, later
+from vertexsdk.engine.keyed.trigger_partition import TriggerPartition
 from vertexsdk.program.trigger_program import Version
 
 
@@ -42,7 +42,7 @@ def wrong(tests: int, monkeypatch: pytest.MonkeyPatch, *, most: int) -> int:
         most: it ends after so many wrong ones.
     """
     chance = random.Random(seed())
-    monkeypatch.setattr(_trigger_partition, "_FEW", 1)
+    monkeypatch.setattr(trigger_partition, "_FEW", 1)
     monkeypatch.setattr(Events, "next_urgent", lambda self: chance.choice(list(self.urgent)))
     count = 0
     for _ in range(tests):

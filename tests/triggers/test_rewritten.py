@@ -21,9 +21,9 @@ from vertexsdk import (
     accumulate,
     on_change,
 )
-from vertexsdk.engine.keyed._trigger_partition import TriggerPartition
+from vertexsdk.engine.keyed.trigger_partition import TriggerPartition
 from vertexsdk.program.trigger_program import direct_method
-from vertexsdk.triggers._program import trigger_program
+from vertexsdk.triggers.program import trigger_program
 
 
 def state(loop: TriggerLoop, *tables: str) -> list[Any]:

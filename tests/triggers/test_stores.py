@@ -20,9 +20,9 @@ from vertexsdk import (
     on_change,
 )
 from vertexsdk.state import open_store
-from vertexsdk.state._sql_view import _parts
 from vertexsdk.state.errors import OwnerError
-from vertexsdk.stateful.reading import StoredState
+from vertexsdk.state.sql_view import segment_parts
+from vertexsdk.stateful.stateful_loop import StoredState
 
 
 def program(algebra: Any = None, name: str = "count", **columns: Any) -> type[Triggers]:
@@ -79,7 +79,7 @@ def test_what_the_loop_keeps_for_itself_is_not_shown(tmp_path: Any) -> None:
         with pytest.raises(InputError, match="has the state elements pages, words: give one"):
             StoredState(store, manifest, "Words_count_seen")
         refs = [ref for ref in store.segments(manifest) if ref.kind in ("base", "delta")]
-        parts = list(_parts(store, manifest, refs))  # type: ignore[arg-type]
+        parts = list(segment_parts(store, manifest, refs))  # type: ignore[arg-type]
         assert {str(part["class"][0]) for part in parts if len(part["class"])} == {"pages", "words"}
         assert all({"inserted_", "writers_", "cells"}.isdisjoint(part) for part in parts)
 

@@ -18,7 +18,6 @@ __all__ = [
     "packed_strings",
     "prefetch",
     "private_files",
-    "process_memory",
     "radix_sort",
     "raw_columns",
     "shared_memory",

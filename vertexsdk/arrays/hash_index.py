@@ -33,7 +33,7 @@ _CHUNK = 64  # keys that are looked for together
 
 
 @njit
-def _int_hash(key: Any) -> Any:
+def int_hash(key: Any) -> Any:
     x = np.uint64(key) + _GOLDEN
     x = (x ^ (x >> _30)) * _FIRST
     x = (x ^ (x >> _27)) * _SECOND
@@ -41,7 +41,7 @@ def _int_hash(key: Any) -> Any:
 
 
 @njit
-def _bytes_hash(data: Any, low: int, high: int) -> Any:
+def bytes_hash(data: Any, low: int, high: int) -> Any:
     total, power = np.uint64(0), _ONE
     for i in range(low, high):
         total += (np.uint64(data[i]) + _ONE) * power
@@ -57,7 +57,7 @@ def _index_ints(slots: Any, shift: Any, keys: Any, count: int) -> None:
     """Write the rows of different keys to an empty index."""
     last = len(slots) - 1
     for row in range(count):
-        at = np.int64(_int_hash(keys[row]) >> shift)
+        at = np.int64(int_hash(keys[row]) >> shift)
         while slots[at] != 0:
             at = (at + 1) & last
         slots[at] = row + 1
@@ -80,7 +80,7 @@ def _find_ints(
     for low in range(first, n, _CHUNK):
         size = min(_CHUNK, n - low)
         for i in range(size):
-            at[i] = np.int64(_int_hash(wanted[low + i]) >> shift)
+            at[i] = np.int64(int_hash(wanted[low + i]) >> shift)
             prefetch(slots, at[i])
             left[i] = i
         going = size
@@ -163,7 +163,7 @@ def _find_bytes(
             own[i] = (
                 known[k]
                 if k < len(known)
-                else _bytes_hash(wanted_data, wanted_offsets[k], wanted_offsets[k + 1])
+                else bytes_hash(wanted_data, wanted_offsets[k], wanted_offsets[k + 1])
             )
             at[i] = np.int64(own[i] >> shift)
             prefetch(slots, at[i])

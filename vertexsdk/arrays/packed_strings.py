@@ -233,3 +233,8 @@ def unpack_arrow(offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> pa.Arra
     except pa.ArrowInvalid as error:
         raise CorruptError(f"stored strings are damaged: {error}") from None
     return names
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether the values of an Arrow type are strings."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

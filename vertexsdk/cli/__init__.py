@@ -2,4 +2,7 @@
 
 from vertexsdk.cli._main import main
 
-__all__ = ["main"]
+__all__ = [
+    "main",
+    "state_command",
+]

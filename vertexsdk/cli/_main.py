@@ -11,18 +11,18 @@ import contextlib
 import json
 import logging
 import os
+import re
 import shlex
 import signal
 import sys
 import threading
+import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vertexsdk.cli._arguments import parser
-from vertexsdk.cli._clock import CommandClock
-from vertexsdk.cli._flags import with_flags
 from vertexsdk.cli._text import text_of
 from vertexsdk.errors import InputError, RunError, VertexError, typed_line
 from vertexsdk.loops.signals import interrupted_by_signals
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from vertexsdk.loops.metrics import MetricsServer
     from vertexsdk.loops.result import Result
     from vertexsdk.program.program import Program
+
 
 _REASONS = {
     "quiet": "nothing left to do",
@@ -194,7 +195,7 @@ def _checked(args: argparse.Namespace, **options: Any) -> tuple[Program, dict[st
         options: of `RunOptions`, beside those that every command has.
     """
     from vertexsdk.engine.run_options import RunOptions
-    from vertexsdk.graph.load.paths import check_paths
+    from vertexsdk.graph.load.files import check_paths
     from vertexsdk.loops.arguments import with_parameters
     from vertexsdk.loops.output import check_path
     from vertexsdk.program.fields import Fields
@@ -323,7 +324,7 @@ def _window_length(args: argparse.Namespace) -> float | None:
     """The length of `--window`, in seconds."""
     if args.window is None:
         return None
-    from vertexsdk.loops.windows.durations import seconds_of
+    from vertexsdk.loops.durations import seconds_of
 
     if not args.time_column:
         raise InputError("--window needs the time of each change: add --time-column K")
@@ -482,7 +483,7 @@ def _query(args: argparse.Namespace) -> int:
 def _query_state(args: argparse.Namespace, backend: Address) -> bool:
     """Print the rows of a stateful class; return False if the loop is of a graph."""
     from vertexsdk.state import open_store
-    from vertexsdk.stateful.reading import StoredState, is_stateful
+    from vertexsdk.stateful.stateful_loop import StoredState, is_stateful
 
     with open_store(backend, create=False) as store:
         newest = store.head(args.loop)
@@ -522,3 +523,120 @@ def _print_row(vertex: Any, row: dict[str, Any], as_json: bool) -> None:
         print(json.dumps({"vertex": vertex, **row}, default=text_of))
     else:
         print(vertex, *(f"{name}={text_of(value)}" for name, value in row.items()))
+
+
+OWN = {
+    "import": "Python modules are imported: Numba, NumPy, Arrow",
+    "check": "the program is imported, and all arguments are checked",
+    "spark": "the Spark session is started: a Java process",
+    "write": "the output file is written",
+    "plan": "the edge files are looked at",
+    "other": "everything else",
+}
+_GROUPS = {
+    "importing": ("import",),
+    "starting Spark": ("spark",),
+    "loading": ("plan", "load", "schedule", "start", "prepare", "decode", "open"),
+    "compiling": ("compile",),
+    "iterating": ("kernel", "encode", "results", "driver", "changes", "save"),
+    "storing": ("claim", "commit", "write"),
+    "the rest": ("check", "rest", "other"),
+}
+
+
+class CommandClock:
+    """The time since a command began, by phase."""
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+        self._seconds: dict[str, float] = {}
+
+    @property
+    def seconds(self) -> float:
+        """Since the command began."""
+        return time.perf_counter() - self._began
+
+    @contextlib.contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
+        """Count what the block takes as this phase of `OWN`."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            before = self._seconds.get(phase, 0.0)
+            self._seconds[phase] = before + time.perf_counter() - began
+
+    def split(self, run: Mapping[str, float]) -> dict[str, Any]:
+        """Return `total_seconds` until now, and `spent`, the seconds by phase, which add up to it.
+
+        Args:
+            run: the seconds by phase of the run itself, see `engine.phases`.
+        """
+        total = self.seconds
+        spent = {**run, **{name: self._seconds.get(name, 0.0) for name in OWN}}
+        spent["other"] = max(total - sum(spent.values()), 0.0)
+        return {"total_seconds": total, "spent": spent}
+
+    def summary(self, spent: Mapping[str, float]) -> str:
+        """Return the phases in a few words: those that took a tenth of a second or more."""
+        groups = {name: sum(spent.get(p, 0.0) for p in g) for name, g in _GROUPS.items()}
+        largest = max(groups, key=lambda name: groups[name])
+        return ", ".join(
+            f"{name} {seconds:.1f}"
+            for name, seconds in groups.items()
+            if seconds >= 0.05 or name == largest
+        )
+
+    def table(self, spent: Mapping[str, float]) -> list[str]:
+        """Return a line for each phase, with what is done in it."""
+        from vertexsdk.engine.phases import PHASES
+
+        words = {**PHASES, "rest": "of the run: between the phases", **OWN}
+        return [
+            f"  {name:9}{seconds:8.3f} s  {words.get(name, '')}"
+            for name, seconds in spent.items()
+            if seconds >= 0.0005
+        ]
+
+
+# Messages as the command line shows them: its flags in place of Python's arguments.
+#
+# The rest of the package writes what to do as Python does, `replace=True`, `loop=`.
+
+_NAMES = (
+    "at", "backend", "commit_every", "delay_bound", "element", "exact", "format", "grace",
+    "keep_answers", "loop", "max_iterations", "multi", "partitioner", "partitions", "program",
+    "replace", "resume", "seed", "separator", "snapshot_every", "strict", "timeout", "tolerance",
+    "trusted", "undirected", "vertices",
+)  # fmt: skip
+_OPTION = re.compile(rf"\b({'|'.join(_NAMES)})=(True\b|(?=[\w'\"]))?")
+_CALLS = {
+    "MainLoop.resume(...)": "`vertexsdk stream --resume`",
+    "StatefulLoop.resume(...)": "`vertexsdk serve --resume`",
+    "MainLoop(program, graph)": "`vertexsdk stream` without --resume",
+    "compiled=False": "--compiled no",
+    "exchange='shuffle'": "--engine shuffle",
+    "source=, target=": "--source-column, --target-column",
+    "pass trusted=True": "add --trusted",
+}
+
+
+def with_flags(text: str) -> str:
+    """Return a message with flags in place of arguments.
+
+    >>> with_flags("go on with MainLoop.resume(...), or drop them with replace=True")
+    'go on with `vertexsdk stream --resume`, or drop them with --replace'
+    >>> with_flags("another loop= or partitions=4; give a value for origin, as in origin=...")
+    'another --loop or --partitions 4; give a value for origin, as in --param origin=...'
+    >>> with_flags("give separator=';', or say which they are: source=, target=")
+    "give --separator ';', or say which they are: --source-column, --target-column"
+    """
+    for call, flag in _CALLS.items():
+        text = text.replace(call, flag)
+    text = re.sub(r"\b(\w+=\.\.\.)", r"--param \1", text)
+    return _OPTION.sub(_flag, text)
+
+
+def _flag(match: re.Match[str]) -> str:
+    value = " " if match[2] == "" else ""  # one follows
+    return f"--{match[1].replace('_', '-')}{value}"

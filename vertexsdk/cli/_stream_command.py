@@ -19,7 +19,7 @@ from vertexsdk.loops.main_loop import MainLoop
 from vertexsdk.loops.result import Result
 from vertexsdk.loops.streams.file_stream import ReadAhead
 from vertexsdk.loops.streams.intake import StreamIntake
-from vertexsdk.loops.windows.window import COUNTS as WINDOW_COUNTS
+from vertexsdk.loops.window import COUNTS as WINDOW_COUNTS
 
 _SUMS = ("iterations", "hops", "updates", "prepares", "acknowledges", "messages", "bytes")
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.errors import ProgramError
-from vertexsdk.graph.id_codec import IdCodec
+from vertexsdk.graph.topology.id_codec import IdCodec
 from vertexsdk.program.algebra import Algebra, VertexId
 from vertexsdk.program.fields import StateField
 from vertexsdk.program.program import ClassSpec

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.threads import run_all, spread
 from vertexsdk.compile.adjacency_kernels import edge_count, edge_index, marked
 from vertexsdk.graph.load.transpose import order_rows
-from vertexsdk.graph.topology import Topology
+from vertexsdk.graph.topology.topology import Topology
 from vertexsdk.program.algebra import Algebra
 
 ROUND = 1 << 18  # edges per thread between two barriers

@@ -35,9 +35,9 @@ from vertexsdk.compile.mutation_log import ADD, EMIT, REMOVE, LogEntry, Mutation
 from vertexsdk.compile.plan import Plan
 from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.errors import ProgramError, RunError, VertexError
-from vertexsdk.graph.edge_attributes import attribute_members, attribute_types, records
-from vertexsdk.graph.id_codec import IdCodec, Namer
-from vertexsdk.graph.target_rows import TargetRows
+from vertexsdk.graph.topology.edge_attributes import attribute_members, attribute_types, records
+from vertexsdk.graph.topology.id_codec import IdCodec, Namer
+from vertexsdk.graph.topology.target_rows import TargetRows
 from vertexsdk.program.algebra import Algebra, VertexId
 from vertexsdk.program.program import ClassSpec, constant_of
 from vertexsdk.program.vertex import Aggregator, Delta, Target, Vertex

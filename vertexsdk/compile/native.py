@@ -26,9 +26,9 @@ from vertexsdk.compile.mutation_log import MutationLog
 from vertexsdk.compile.plan import Plan
 from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.errors import ProgramError, RunError, VertexError
-from vertexsdk.graph.edge_attributes import no_values, records
-from vertexsdk.graph.id_codec import IdCodec
-from vertexsdk.graph.target_rows import TargetRows
+from vertexsdk.graph.topology.edge_attributes import no_values, records
+from vertexsdk.graph.topology.id_codec import IdCodec
+from vertexsdk.graph.topology.target_rows import TargetRows
 from vertexsdk.program.program import compiled_params
 
 Array = NDArray[Any]

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from vertexsdk.compile.delivery import filled, message_count
 from vertexsdk.compile.plan import Plan
-from vertexsdk.graph.target_rows import TargetRows
-from vertexsdk.graph.topology import Topology
+from vertexsdk.graph.topology.target_rows import TargetRows
+from vertexsdk.graph.topology.topology import Topology
 from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.fields import StateField
 

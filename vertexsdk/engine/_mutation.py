@@ -17,7 +17,7 @@ from vertexsdk.compile.delivery import filled
 from vertexsdk.compile.mutation_log import ADD, EMIT, REMOVE, LogEntry
 from vertexsdk.compile.vertex_arrays import VertexArrays, default_column
 from vertexsdk.graph.load.transpose import transpose
-from vertexsdk.graph.topology import Topology
+from vertexsdk.graph.topology.topology import Topology
 from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.program import Program
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertexsdk.engine._master import IterationStats
+from vertexsdk.engine.master import IterationStats
 from vertexsdk.engine.run_options import RunOptions
 from vertexsdk.engine.snapshots import SnapshotPart, SnapshotRequest
 from vertexsdk.engine.supersteps import RunPosition

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from vertexsdk.engine.answer_checks import say_unused_values, warn_of_strangers
+from vertexsdk.engine.auto_bound import BoundChoice
 from vertexsdk.engine.batch_run import Run
-from vertexsdk.engine.bounded._auto_bound import BoundChoice
 from vertexsdk.engine.commands import Setting
 from vertexsdk.engine.loop_engine import LoopEngine
 from vertexsdk.graph.graph import Graph
-from vertexsdk.graph.name_codes import NameCodes, code_step
+from vertexsdk.graph.topology.name_codes import NameCodes, code_step
 from vertexsdk.graph.vertex_file import VertexInput, integer_id, last_rows, with_ids
 from vertexsdk.notebook.live_display import in_notebook
 from vertexsdk.program.analysis.incremental_rules import layout_of, why_from_init
@@ -27,7 +27,7 @@ def engine_for(setting: Setting) -> LoopEngine:
     Raises:
         InputError: parameters or options that do not fit the graph; nothing was run.
     """
-    return _engine_with(setting, _named(setting))
+    return _engine_with(setting, _listed_vertices(setting))
 
 
 def _engine_with(setting: Setting, vertices: VertexInput | None) -> LoopEngine:
@@ -36,14 +36,14 @@ def _engine_with(setting: Setting, vertices: VertexInput | None) -> LoopEngine:
     graph.title = f"loop {setting.loop!r}"
     engine = None
     try:
-        engine = _taken_over(setting, graph, vertices)
+        engine = _create(setting, graph, vertices)
     finally:
         if engine is None:
             graph.unpersist()
     return engine
 
 
-def _taken_over(setting: Setting, graph: Graph, vertices: VertexInput | None) -> LoopEngine:
+def _create(setting: Setting, graph: Graph, vertices: VertexInput | None) -> LoopEngine:
     """Load the graph and have an engine take it over."""
     program = setting.program
     info = graph.materialise(("out", program.value_dtype, "combined"))
@@ -64,7 +64,7 @@ def _taken_over(setting: Setting, graph: Graph, vertices: VertexInput | None) ->
     say_unused_values(program, info, graph)
     layout, from_init = "undirected" if graph.undirected else "directed", None
     if program.algebra is None:
-        plan = replace(plan, params=_shown(setting, strings=info.string_ids))
+        plan = replace(plan, params=_method_params(setting, strings=info.string_ids))
     else:
         initial = plan.initial
         from_init = _why_from_init(setting, graph, info.string_ids, bool(info.kinds), initial)
@@ -124,7 +124,7 @@ def _why_from_init(
     )  # fmt: skip
 
 
-def _named(setting: Setting) -> VertexInput | None:
+def _listed_vertices(setting: Setting) -> VertexInput | None:
     """The vertices of the graph's vertex file, and those which parameters name."""
     ids = setting.program.named_vertices(setting.params).values()
     return with_ids(setting.graph.vertex_input, list(ids))
@@ -141,7 +141,7 @@ def _integers_but_for_parameters(setting: Setting, loaded: Graph) -> bool:
     return not info.string_ids
 
 
-def _shown(setting: Setting, *, strings: bool) -> dict[str, Any]:
+def _method_params(setting: Setting, *, strings: bool) -> dict[str, Any]:
     """The values of all parameters, with vertices as methods see them."""
     bound = setting.program.bind(setting.params)
     for name, vertex in setting.program.named_vertices(setting.params).items():

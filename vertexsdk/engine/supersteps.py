@@ -6,7 +6,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from vertexsdk.engine._master import IterationStats
+from vertexsdk.engine.master import IterationStats
 from vertexsdk.errors import VertexError
 from vertexsdk.transport.transport import PEERS, Blocks
 

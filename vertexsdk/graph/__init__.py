@@ -1,24 +1,15 @@
-"""The graph: ids, topologies, placement, and the ways in for edges and for changes.
+"""The graph: `topology` has a loaded partition, `load` reads edges, `changes` are changes of them.
 
-A topology is one partition's adjacency, and never changes.
-Nothing here iterates.
+A topology is one partition's adjacency, and never changes. Nothing here iterates. `graph` is what
+a user holds.
 """
 
 __all__ = [
     "changes",
     "checkpoint",
-    "checksum",
-    "conversions",
-    "edge_attributes",
     "graph",
-    "id_codec",
     "load",
-    "name_codes",
-    "partitioners",
-    "placement",
-    "string_ids",
-    "target_rows",
+    "partitioner",
     "topology",
-    "variant_info",
     "vertex_file",
 ]

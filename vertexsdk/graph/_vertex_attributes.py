@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from vertexsdk.arrays.packed_strings import is_text
 from vertexsdk.errors import InputError, excerpt, first_line
-from vertexsdk.graph.changes.table import is_text
-from vertexsdk.graph.string_ids import StringIds
+from vertexsdk.graph.topology.string_ids import StringIds
 from vertexsdk.graph.vertex_file import UNUSABLE, VertexInput, last_rows
 from vertexsdk.program.algebra import VertexId
 from vertexsdk.program.fields import StateField

@@ -5,7 +5,7 @@ as places in `ids`, and `value` where the program reads edge values: no pair twi
 have both directions each once. Those of an events program have columns `source` and `target`.
 String ids are codes, and the names and their codes are in a segment of group "names", in order.
 Vertices named apart from the edges are in one of group "vertices", and those of an events program,
-with all they hold, in group "nodes" (see `_node_segments`).
+with all they hold, in group "nodes" (see `engine._events_loop_partition`).
 
 The codes of names are an engine's own: a state that another engine stored has other ones, so
 segments of kind "snapshot" and group "names" say which names they stand for.
@@ -24,14 +24,14 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.arrow_messages import read_table
 from vertexsdk.arrays.packed_strings import pack_arrow, unpack_arrow
 from vertexsdk.errors import InputError
-from vertexsdk.graph.edge_attributes import require_values
 from vertexsdk.graph.graph import Graph
-from vertexsdk.graph.load._adjacency_rows import Chunk
-from vertexsdk.graph.load._condition import Condition
-from vertexsdk.graph.load._lines import Codes
-from vertexsdk.graph.load._load_task import DivisibleEdges
+from vertexsdk.graph.load.adjacency_rows import Chunk
 from vertexsdk.graph.load.arrow import text_ids
-from vertexsdk.graph.string_ids import StringIds
+from vertexsdk.graph.load.condition import Condition
+from vertexsdk.graph.load.lines import Codes
+from vertexsdk.graph.load.load_task import DivisibleEdges
+from vertexsdk.graph.topology.edge_attributes import require_values
+from vertexsdk.graph.topology.string_ids import StringIds
 from vertexsdk.graph.vertex_file import VertexInput
 from vertexsdk.state import CorruptError, Manifest, SegmentRef, Store, open_store
 from vertexsdk.state.address import Address

@@ -15,10 +15,12 @@ import importlib
 import inspect
 import itertools
 import logging
+import os
 import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack
 
@@ -30,19 +32,17 @@ from numpy.typing import ArrayLike, NDArray
 from vertexsdk.arrays import shared_memory
 from vertexsdk.arrays.id_hash import KEY_GROUPS
 from vertexsdk.errors import InputError, RunError, excerpt
-from vertexsdk.graph._edge_list import EdgesOf, collect
 from vertexsdk.graph._vertex_attributes import VertexAttributes
-from vertexsdk.graph.load import _sources as sources
-from vertexsdk.graph.load._condition import Condition
-from vertexsdk.graph.load._csv import CsvOptions
-from vertexsdk.graph.load._lines import NotIntegers
-from vertexsdk.graph.load._load_task import Edges, LoadSpec, PartitionReport, load
+from vertexsdk.graph.load import sources
 from vertexsdk.graph.load.build_topology import NO_KIND, Variant, VertexTable
-from vertexsdk.graph.partitioners._partitioner import Partitioner, assign
-from vertexsdk.graph.placement import Placement
-from vertexsdk.graph.string_ids import StringIds
-from vertexsdk.graph.topology import Topology
-from vertexsdk.graph.variant_info import VariantInfo
+from vertexsdk.graph.load.condition import Condition
+from vertexsdk.graph.load.csv import CsvOptions
+from vertexsdk.graph.load.lines import NotIntegers
+from vertexsdk.graph.load.load_task import Edges, LoadSpec, PartitionReport, load
+from vertexsdk.graph.partitioner import Partitioner, assign
+from vertexsdk.graph.topology.placement import Placement
+from vertexsdk.graph.topology.string_ids import StringIds
+from vertexsdk.graph.topology.topology import Topology
 from vertexsdk.graph.vertex_file import (
     VertexInput,
     integer_id,
@@ -58,6 +58,7 @@ from vertexsdk.transport.transport import Workers, close_unused, is_dataframe
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
 
 __all__ = ["NO_KIND", "Graph", "Variant", "VariantInfo"]
 
@@ -326,7 +327,7 @@ class Graph:
         """
         if not is_dataframe(edges):
             return cls._from_tables(edges, vertices, options)
-        from vertexsdk.graph.load._dataframes import edges_of
+        from vertexsdk.graph.load.dataframes import edges_of
 
         rest: dict[str, Any] = {**options, "spark": edges.sparkSession}
         columns = {role: rest.pop(role, None) for role in ("source", "target", "value")}
@@ -465,7 +466,7 @@ class Graph:
         Raises:
             InputError: two nodes have the same `str`, or an id is beyond int64.
         """
-        from vertexsdk.graph.load._convert import arrays_of_networkx
+        from vertexsdk.graph.load.sources import arrays_of_networkx
 
         arrays, kind = arrays_of_networkx(graph, weight)
         return cls.from_arrays(*arrays, spark=spark, **{**kind, **options})
@@ -484,7 +485,7 @@ class Graph:
         Raises:
             InputError: the matrix is not square.
         """
-        from vertexsdk.graph.load._convert import arrays_of_scipy
+        from vertexsdk.graph.load.sources import arrays_of_scipy
 
         arrays, kind = arrays_of_scipy(matrix)
         return cls.from_arrays(*arrays, spark=spark, **{**kind, **options})
@@ -1012,7 +1013,7 @@ def _of_graphml(
     undirected: bool,
     options: dict[str, Any],
 ) -> Graph:
-    from vertexsdk.graph.load._convert import read_graphml
+    from vertexsdk.graph.load.sources import read_graphml
 
     if len(paths) > 1 or vertices is not None:
         raise InputError(f"{paths[0]}: GraphML is one file, which names the vertices too")
@@ -1041,3 +1042,138 @@ _open_workers: weakref.WeakSet[Workers] = weakref.WeakSet()
 def _close_all() -> None:
     for workers in list(_open_workers):
         workers.close()
+
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class EdgesOf:
+    """A task: one partition's edges as codes of their ends, and their values.
+
+    Attributes:
+        keys: the resident key of each partition.
+        degrees_only: return the vertices and their degrees instead.
+    """
+
+    keys: Sequence[str]
+    degrees_only: bool = False
+
+    def __call__(self, partition: int) -> tuple[Array, ...] | None:
+        """Return (sources, targets, values), or (ids, degrees); None if the partition was lost."""
+        stored = shared_memory.load(self.keys[partition])
+        if stored is None:
+            return None
+        topology = Topology.from_columns(*stored)
+        degrees = np.diff(topology.start)
+        if self.degrees_only:
+            return np.array(topology.ids), degrees
+        slots = np.asarray(topology.target, np.int64)
+        ends = np.concatenate([topology.ids, topology.ghost_ids])[slots]
+        values = np.ones(len(slots)) if topology.value is None else np.array(topology.value)
+        return np.repeat(topology.ids, degrees), ends, values
+
+
+def collect(workers: Workers, task: EdgesOf) -> list[Array]:
+    """Run a task on every partition, and join the columns of what they return.
+
+    Raises:
+        RunError: a partition was lost.
+    """
+    here = [task(p) for p in range(len(task.keys))]
+    parts = here if all(part is not None for part in here) else workers.run(task)
+    if any(part is None for part in parts):
+        raise RunError("an executor was lost with its part of the graph; try again")
+    return [np.concatenate(columns) for columns in zip(*parts, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class VariantInfo:
+    """Counts taken while a variant was loaded.
+
+    `num_edges` counts edges of the input, without duplicates unless the graph keeps them; an edge
+    of an undirected graph counts once. `valued` of the `given` lines had a value (the others
+    have value 1). `sizes` has (vertices, adjacency entries, ghosts) of each partition, `keys`
+    their resident keys, `kinds` the class names that codes in `Topology.kind` stand for.
+    `self_loops` counts vertices with an edge to themselves. `boundary` counts vertices with a
+    consumer in another partition, `remote` the adjacency entries that lead to another one.
+    """
+
+    variant: Variant
+    num_vertices: int
+    num_edges: int
+    given: int
+    duplicates: int
+    self_loops: int
+    valued: int
+    string_ids: bool
+    mixed_ids: bool
+    kinds: tuple[str, ...]
+    sizes: tuple[tuple[int, int, int], ...]
+    keys: tuple[str, ...]
+    bytes: int
+    seconds: float
+    boundary: int = 0
+    remote: int = 0
+
+    @property
+    def boundary_share(self) -> float:
+        """The share of vertices with a consumer in another partition, 0 to 1."""
+        return self.boundary / max(self.num_vertices, 1)
+
+    @property
+    def cut(self) -> float:
+        """The share of adjacency entries that lead to another partition, 0 to 1."""
+        return self.remote / max(sum(entries for _, entries, _ in self.sizes), 1)
+
+    @property
+    def imbalance(self) -> float:
+        """The vertices and adjacency entries of the largest partition over those of the mean."""
+        loads = [vertices + entries for vertices, entries, _ in self.sizes]
+        return max(loads) * len(loads) / max(sum(loads), 1)
+
+
+# By the package that defines an object's class, or one of its bases.
+_CONVERTERS: dict[str, Callable[[Any], Graph]] = {
+    "graphframes": Graph.from_graphframe,
+    "networkx": Graph.from_networkx,
+    "pandas": Graph.from_pandas,
+    "polars": Graph.from_polars,
+    "pyarrow": Graph.from_arrow,
+    "pyspark": Graph.from_dataframe,
+    "scipy": Graph.from_scipy,
+}
+
+
+def as_graph(source: Any) -> Graph:
+    """Return a graph of edges in any form that a `Graph` can be made of without options.
+
+    Args:
+        source: a `Graph`, which is returned as it is; a DataFrame of Spark, pandas or Polars, an
+            Arrow table, a NetworkX graph, a SciPy sparse matrix, a GraphFrame; or a path of an
+            edge file, or several.
+
+    Raises:
+        InputError: it is something else, or not the edges of a graph.
+
+    >>> import networkx as nx
+    >>> as_graph(nx.path_graph(4)).undirected
+    True
+    """
+    if isinstance(source, Graph):
+        return source
+    if isinstance(source, os.PathLike):
+        source = os.fspath(source)
+    texts = isinstance(source, Sequence) and all(isinstance(x, str) for x in source)
+    if isinstance(source, str) or (texts and len(source)):
+        return Graph.read(source)
+    for base in type(source).__mro__:
+        converter = _CONVERTERS.get(base.__module__.split(".")[0])
+        if converter is not None:
+            return converter(source)
+    if hasattr(source, "__arrow_c_stream__"):
+        return Graph.from_arrow(source)
+    raise InputError(
+        f"{type(source).__name__} is no graph; give a vertexsdk.Graph, a DataFrame with columns "
+        "source and target, an Arrow table, a NetworkX graph, a SciPy matrix, or a path"
+    )

@@ -20,9 +20,10 @@ import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
 
 from vertexsdk.errors import InputError, excerpt, first_line
-from vertexsdk.graph.load import _files as files
-from vertexsdk.graph.load import _text as text
-from vertexsdk.graph.load._csv import (
+from vertexsdk.graph.load import files, text
+from vertexsdk.graph.load.arrow import as_strings, id_array, id_column, text_ids
+from vertexsdk.graph.load.build_topology import NO_KIND, VertexTable
+from vertexsdk.graph.load.csv import (
     HEAD,
     PACKED,
     CsvOptions,
@@ -33,11 +34,9 @@ from vertexsdk.graph.load._csv import (
     layout_of,
     read_cells,
 )
-from vertexsdk.graph.load._lines import LineError, check_lengths, tokens
-from vertexsdk.graph.load.arrow import as_strings, id_array, id_column, text_ids
-from vertexsdk.graph.load.build_topology import NO_KIND, VertexTable
+from vertexsdk.graph.load.lines import LineError, check_lengths, tokens
 from vertexsdk.graph.load.tables import arrow_table, is_table
-from vertexsdk.graph.string_ids import StringIds, merged
+from vertexsdk.graph.topology.string_ids import StringIds, merged
 from vertexsdk.transport.transport import is_dataframe
 
 if TYPE_CHECKING:
@@ -136,7 +135,7 @@ def vertices_of(frame: Any, place: str = "the vertices") -> VertexInput:
     """
     if not is_dataframe(frame):
         return _of_table(arrow_table(frame, place), place)
-    from vertexsdk.graph.load._dataframes import collected
+    from vertexsdk.graph.load.dataframes import collected
 
     table, unusable = collected(frame)
     for name, why in unusable.items():
@@ -184,7 +183,7 @@ def vertices_at(spark: SparkSession | None, path: str, separator: str | None = N
     if local is None:
         if spark is None:
             raise InputError(f"{path}: only Spark can read this; pass a session")
-        from vertexsdk.graph.load._dataframes import whole_files
+        from vertexsdk.graph.load.dataframes import whole_files
 
         contents = whole_files(spark, path)
     else:

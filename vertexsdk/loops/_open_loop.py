@@ -29,13 +29,13 @@ from vertexsdk.errors import InputError, LostError, StateError, first_line
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.checkpoint import put_vertices, stored_graph
 from vertexsdk.graph.graph import Graph
-from vertexsdk.loops._change_log import ChangeLog
-from vertexsdk.loops._history import HistoryConfig, LoopHistory, Restore
-from vertexsdk.loops._ledger import Ledger
-from vertexsdk.loops._turns import Turns
 from vertexsdk.loops.arguments import check_partitions
+from vertexsdk.loops.change_log import ChangeLog
+from vertexsdk.loops.history import HistoryConfig, LoopHistory, Restore
+from vertexsdk.loops.ledger import Ledger
 from vertexsdk.loops.loop_store import open_loop_store
 from vertexsdk.loops.snapshot_policy import SnapshotPolicy
+from vertexsdk.loops.turns import Turns
 from vertexsdk.program.program import Program
 from vertexsdk.state import Manifest, SegmentRef, Store
 from vertexsdk.state.address import Address

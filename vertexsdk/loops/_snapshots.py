@@ -24,11 +24,11 @@ from typing import Protocol, TypeVar
 from vertexsdk.engine.loop_engine import LoopEngine
 from vertexsdk.engine.snapshots import SnapshotPart, SnapshotRequest
 from vertexsdk.errors import RunError, StateError
-from vertexsdk.loops._change_log import ChangeLog
-from vertexsdk.loops._ledger import Ledger
+from vertexsdk.loops.change_log import ChangeLog
+from vertexsdk.loops.edge_times import EdgeTimes
+from vertexsdk.loops.ledger import Ledger
 from vertexsdk.loops.snapshot_policy import SnapshotNumbers, SnapshotPolicy
 from vertexsdk.loops.snapshot_thread import SnapshotThread
-from vertexsdk.loops.windows.edge_times import EdgeTimes
 from vertexsdk.state import Manifest, SegmentRef, Store
 from vertexsdk.state.version_writer import MAX_DELTAS
 

@@ -18,10 +18,10 @@ from vertexsdk.engine.commands import Budget, WorkDone
 from vertexsdk.errors import InputError, RunError, StateInputError
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.loops._diff import ReadableLoop
-from vertexsdk.loops._history import LoopHistory
-from vertexsdk.loops._ledger import Ledger
-from vertexsdk.loops._turns import SLICE
+from vertexsdk.loops.history import LoopHistory
+from vertexsdk.loops.ledger import Ledger
 from vertexsdk.loops.result import Result
+from vertexsdk.loops.turns import SLICE
 from vertexsdk.notebook.card import card, summary_line
 from vertexsdk.program.program import Program
 

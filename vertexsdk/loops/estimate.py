@@ -24,8 +24,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.memory_limit import memory_limit
-from vertexsdk.graph.edge_attributes import attribute_members, attribute_types
 from vertexsdk.graph.graph import Graph
+from vertexsdk.graph.topology.edge_attributes import attribute_members, attribute_types
 from vertexsdk.loops.arguments import with_parameters
 from vertexsdk.loops.run import run
 from vertexsdk.notebook.card import card, seconds_text, size_text, summary_line

@@ -7,16 +7,17 @@ Spark. So the process of the loop need not run, and is not disturbed if it does.
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from typing import Any
 
 from vertexsdk.errors import InputError
-from vertexsdk.loops._ledger import Ledger
-from vertexsdk.loops.arguments import as_program
+from vertexsdk.loops.arguments import as_program, check_partitions
+from vertexsdk.loops.ledger import Ledger
 from vertexsdk.loops.main_loop import MainLoop
 from vertexsdk.loops.result import Result
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Vertex
-from vertexsdk.state import Manifest, open_store
+from vertexsdk.state import Manifest, Store, open_store
 from vertexsdk.state.address import Address
 
 AnyProgram = type[Vertex] | Program | str | None
@@ -90,3 +91,41 @@ def _program_of(manifest: Manifest, program: AnyProgram) -> Program:
             "one: give program='path.py:Class'"
         )
     return as_program(program)
+
+
+# `vertexsdk state rescale`: have a main loop go on with another number of partitions.
+#
+# A snapshot is read by any number of partitions, each of which takes its own vertices. So a
+# version
+# that says with how many to go on is all that is to be written.
+
+
+def rescale(store: Store, loop: str, partitions: int) -> int:
+    """Commit a version of a main loop that is resumed with so many partitions.
+
+    Args:
+        loop: of which no process is the owner now; one that is gets a `FencedError`.
+
+    Returns:
+        The number that it had before.
+
+    Raises:
+        StateInputError: there is no such loop.
+        InputError: it is no main loop, or the number is below 1.
+    """
+    check_partitions(partitions)
+    ledger = Ledger.read(store.version(loop))
+    store.claim(loop)
+    manifest = store.version(loop)  # its owner may have committed since
+    ledger = Ledger.read(manifest)
+    before = ledger.partitions or manifest.partitions
+    store.commit(
+        loop,
+        iteration=manifest.iteration + 1,
+        segments=[],
+        parent=manifest,
+        aggregates=manifest.aggregates,
+        statistics={**manifest.statistics, **replace(ledger, partitions=partitions).statistics()},
+        offsets=manifest.offsets,
+    )
+    return before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
@@ -16,15 +17,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from vertexsdk.engine.commands import Budget, CommandResult
-from vertexsdk.errors import InputError, StateInputError, first_line, shorten
+from vertexsdk.engine.loop_names import refuse_to_replace
+from vertexsdk.errors import InputError, StateError, StateInputError, first_line, shorten
 from vertexsdk.graph.changes.changes import COUNTS, Changes
-from vertexsdk.graph.conversions import as_graph
-from vertexsdk.loops._answers import KEEP, Answers
-from vertexsdk.loops._history import LoopHistory, LoopRecord
-from vertexsdk.loops._ledger import Ledger
+from vertexsdk.graph.graph import as_graph
 from vertexsdk.loops._open_loop import Migrate, open_main_loop, resume_main_loop
-from vertexsdk.loops._turns import WEIGHT, Turns
-from vertexsdk.loops._versions import versions_table
+from vertexsdk.loops._windowed_loop import WindowedLoop
 from vertexsdk.loops.arguments import as_program, take_keywords, with_parameters
 from vertexsdk.loops.branch_loop import (
     MAX_BRANCHES,
@@ -33,20 +31,22 @@ from vertexsdk.loops.branch_loop import (
     not_converged,
     require_state,
 )
+from vertexsdk.loops.history import LoopHistory, LoopRecord
+from vertexsdk.loops.ledger import Ledger
 from vertexsdk.loops.result import Result
 from vertexsdk.loops.signals import finished_first
 from vertexsdk.loops.snapshot_policy import SnapshotEvery, SnapshotKind, SnapshotPolicy
-from vertexsdk.loops.windows.window import (
+from vertexsdk.loops.turns import WEIGHT, Turns
+from vertexsdk.loops.window import (
     ingest_events,
     timed,
     untimed,
     window_counts,
 )
-from vertexsdk.loops.windows.windowed_loop import WindowedLoop
 from vertexsdk.notebook.card import card, seconds_text, summary_line
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Vertex
-from vertexsdk.state import Manifest
+from vertexsdk.state import Manifest, Store
 from vertexsdk.state.address import Address, address_or_default
 
 if TYPE_CHECKING:
@@ -55,6 +55,93 @@ if TYPE_CHECKING:
     from vertexsdk.loops.metrics import MetricsServer
     from vertexsdk.loops.query_service import QueryService
     from vertexsdk.loops.streams.intake import Stream
+
+
+# The newest answers of a main loop, which stay in the store as `LOOP-1`, `LOOP-2`, ...
+#
+# An older answer is deleted when a new one is added, unless its `Result` is open in this process.
+# A loop of such a name that a run, or a main loop of another program, has written is never
+# deleted.
+
+KEEP = 100
+
+
+class Answers:
+    """Adds answers of a loop to the store, and deletes the oldest; used by one thread.
+
+    Args:
+        keep: number of answers that stay, at least 1; None keeps all.
+    """
+
+    def __init__(self, history: LoopHistory, keep: int | None) -> None:
+        self._history, self._keep = history, keep
+        self._names: dict[str, weakref.ref[Result] | None] | None = None  # the oldest first
+
+    def make_room_for(self, name: str) -> None:
+        """Delete what an earlier loop left under the name of an answer, before that is forked.
+
+        Raises:
+            InputError: it is a main loop with acknowledged changes.
+        """
+        store = self._history.store
+        if self._keep is not None:  # so answers that are being computed are not among the earlier
+            self._listed().pop(name, None)
+        newest = store.head(name)
+        if newest is None:
+            return
+        ledger = Ledger.of(newest)
+        if newest.loop == name and ledger is not None and ledger.branch_of is None:
+            refuse_to_replace(newest, name, store.backend.location)
+        store.delete(name)
+
+    def add(self, name: str, result: weakref.ref[Result], version: Future[Manifest] | None) -> None:
+        """Add an answer, and delete the oldest beyond the limit.
+
+        Args:
+            version: of the loop, which becomes the answer; None if the answer is in the store.
+        """
+        if version is not None:
+            iteration = version.result().iteration  # or it could not be stored, and this raises
+            self.make_room_for(name)
+            self._history.store.fork(self._history.loop, name, iteration)
+            self._history.store.show(self._history.loop)
+        if self._keep is None:
+            return
+        with contextlib.suppress(StateError):  # the next query tries again
+            names = self._listed()
+            names.pop(name, None)
+            names[name] = result
+            for old in list(names)[: -self._keep]:
+                reader = names[old]
+                opened = reader() if reader is not None else None
+                if opened is None or opened.closed:
+                    self._delete(old)
+                    del names[old]
+
+    def _listed(self) -> dict[str, weakref.ref[Result] | None]:
+        if self._names is None:
+            self._names = dict.fromkeys(self._earlier())
+        return self._names
+
+    def _earlier(self) -> list[str]:
+        """The answers in the store: of a loop that had this name before, then of this one."""
+        loop, last = self._history.loop, self._history.ledger.queries
+        suffixes = [
+            name.removeprefix(f"{loop}-")
+            for name in self._history.store.backend.list_heads()
+            if name.startswith(f"{loop}-")
+        ]
+        numbers = [int(text) for text in suffixes if text.isascii() and text.isdecimal()]
+        return [f"{loop}-{k}" for k in sorted(numbers, key=lambda k: (k <= last, k))]
+
+    def _delete(self, name: str) -> None:
+        store = self._history.store
+        manifest = store.head(name)
+        if manifest is None or Ledger.of(manifest) is None:
+            return
+        if manifest.program == self._history.config.program.name:
+            store.delete(name)
+
 
 _log = logging.getLogger("vertexsdk")
 
@@ -860,3 +947,37 @@ def _absent(batch: Changes, number: int, undirected: bool) -> str:
     source, target = (shorten(str(ids[number].as_py())) for ids in (batch.source, batch.target))
     ends = f"between {source} and {target}" if undirected else f"{source} -> {target}"
     return f"{place}: there is no edge {ends} to remove or change"
+
+
+_SCHEMA = pa.schema(
+    [
+        ("version", pa.int64()),
+        ("created", pa.timestamp("ms", "UTC")),
+        ("changes", pa.int64()),
+        ("behind", pa.int64()),
+        ("exact", pa.bool_()),
+        ("residual", pa.float64()),
+        ("queries", pa.int64()),
+        ("vertices", pa.int64()),
+        ("edges", pa.int64()),
+    ]
+)
+
+
+def versions_table(store: Store, loop: str) -> pa.Table:
+    """Return a row for each version, the oldest first; see `MainLoop.history`."""
+    rows: list[dict[str, Any]] = []
+    for iteration in store.versions(loop):
+        manifest = store.version(loop, iteration)
+        ledger = Ledger.read(manifest)
+        rows.append(
+            {
+                "version": iteration, "created": int(manifest.created * 1000),
+                "changes": ledger.received, "behind": ledger.behind,
+                "exact": ledger.exact and ledger.state, "residual": ledger.residual,
+                "queries": ledger.queries,
+                "vertices": manifest.statistics.get("num_vertices"),
+                "edges": manifest.statistics.get("num_edges"),
+            }
+        )  # fmt: skip
+    return pa.Table.from_pylist(rows, _SCHEMA)

@@ -14,7 +14,7 @@ from socketserver import ThreadingTCPServer
 from typing import Any
 
 from vertexsdk.errors import InputError, first_line
-from vertexsdk.loops._counters import ACTIVITIES
+from vertexsdk.loops.streams.counters import ACTIVITIES
 
 _log = logging.getLogger("vertexsdk")
 _CLOSE_SECONDS = 0.1  # between looks at whether the server is to close

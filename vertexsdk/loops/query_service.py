@@ -13,13 +13,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from vertexsdk.errors import InputError, RunError, VertexError
-from vertexsdk.loops._ledger import Ledger
+from vertexsdk.loops.ledger import Ledger
 from vertexsdk.loops.request_service import RequestService
 from vertexsdk.state import StateInputError, open_store
 
 if TYPE_CHECKING:
-    from vertexsdk.loops._history import LoopHistory
     from vertexsdk.loops.branch_loop import BranchLoop
+    from vertexsdk.loops.history import LoopHistory
+
 
 KEEP = 100  # answers that stay in the store
 

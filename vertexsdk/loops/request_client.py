@@ -11,9 +11,12 @@ from typing import Any
 import zmq
 
 from vertexsdk.errors import InputError, RunError
-from vertexsdk.state import Store
+from vertexsdk.state import Store, open_store
+from vertexsdk.state.address import Address
 from vertexsdk.transport.channels import Keys
 
+_START = "start `vertexsdk stream --follow`, or call serve_queries() of its MainLoop"
+_INSTEAD = "read its newest version, without asking for an exact answer"
 _LOOK_MS = 200
 _GRACE = 60.0  # seconds beside those that an answer may take, for what goes before and after it
 _LONGEST = 3600.0  # seconds for an answer without a limit of its own
@@ -131,3 +134,25 @@ class RequestClient:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def ask(backend: str | Address, loop: str, timeout: float | None = None) -> str:
+    """Have the process of a main loop compute the exact answer.
+
+    Args:
+        backend: URL of the loop's store.
+        timeout: seconds after which its iterations are stopped.
+
+    Returns:
+        The name of the answer in the store.
+
+    Raises:
+        InputError: no process answers the queries of the loop.
+        RunError: the answer could not be computed, its process ended, or it did not answer in time.
+    """
+    with open_store(backend, create=False) as store:
+        if store.head(loop) is None:
+            raise store.unknown_loop(loop)
+        client = RequestClient(store, loop, "queries", _START, _INSTEAD)
+    with client:
+        return str(client.ask({"timeout": timeout}, timeout)["loop"])

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from vertexsdk.graph.graph import Graph
-    from vertexsdk.loops._paths import ShortestPathTree
+    from vertexsdk.loops.paths import ShortestPathTree
 
 Array = NDArray[Any]
 
@@ -359,7 +359,7 @@ class Result:
         if program not in _DISTANCES:
             raise InputError(f"{program} finds no paths: bfs, khop and sssp do")
         if self._tree is None or graph is not None:
-            from vertexsdk.loops._paths import tree_of  # imports a compiler
+            from vertexsdk.loops.paths import tree_of  # imports a compiler
 
             given = self._run_on and self._run_on[1]
             self._tree = tree_of(
@@ -406,7 +406,7 @@ class Result:
             ...     main.query().graph().num_edges
             3
         """
-        from vertexsdk.loops._paths import graph_of_version  # imports a compiler
+        from vertexsdk.loops.paths import graph_of_version  # imports a compiler
 
         return graph_of_version(self._spark, self._store, self.manifest)
 
@@ -681,7 +681,7 @@ class Result:
         """
         if "main" not in self.manifest.statistics:
             return None
-        from vertexsdk.loops._ledger import Ledger  # imports the engine, which takes long
+        from vertexsdk.loops.ledger import Ledger  # imports the engine, which takes long
 
         ledger = Ledger.read(self.manifest)
         if not ledger.state:
@@ -808,7 +808,7 @@ def read(
         answer: Result = answers.answer_for_version(backend, loop, at, program, **options)
         return answer
     if exact:
-        from vertexsdk.loops._query_client import ask
+        from vertexsdk.loops.request_client import ask
 
         loop = ask(backend, loop, timeout)
     store = open_store(backend, create=False)

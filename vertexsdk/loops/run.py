@@ -11,8 +11,7 @@ import pyarrow as pa
 from vertexsdk.engine.batch_run import Run
 from vertexsdk.engine.loop_names import loop_of_run
 from vertexsdk.engine.run_options import RunOptions
-from vertexsdk.graph.conversions import as_graph
-from vertexsdk.graph.graph import Graph
+from vertexsdk.graph.graph import Graph, as_graph
 from vertexsdk.loops.arguments import with_parameters
 from vertexsdk.loops.result import Result
 from vertexsdk.loops.snapshot_policy import SnapshotEvery, SnapshotPolicy

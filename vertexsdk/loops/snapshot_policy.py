@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from vertexsdk.engine.run_options import SnapshotInterval
 from vertexsdk.errors import InputError, excerpt
+from vertexsdk.loops.durations import seconds_of
 from vertexsdk.loops.snapshot_thread import POLL_SECONDS
-from vertexsdk.loops.windows.durations import seconds_of
 
 SnapshotKind: TypeAlias = Literal["asynchronous", "synchronous"]
 SnapshotEvery: TypeAlias = int | str | timedelta

@@ -46,10 +46,12 @@ __all__ = [
     "open_store",
     "pins",
     "reading",
+    "sql_view",
     "store",
     "stored_columns",
     "stored_pickles",
     "version_history",
+    "version_reader",
     "version_writer",
     "write_behind",
 ]

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.arrow_table import Column
-from vertexsdk.state._version_reader import VersionReader
 from vertexsdk.state.id_fields import IdFields, names_of
 from vertexsdk.state.manifests import Manifest, SegmentRef, layers_by_partition
 from vertexsdk.state.reading import NAME_COLUMNS, overlay
+from vertexsdk.state.version_reader import VersionReader
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from vertexsdk.state._version_reader import VersionReader
 from vertexsdk.state.contract import SegmentKey, written_at
 from vertexsdk.state.errors import CorruptError, FullError, MissingError
 from vertexsdk.state.manifests import Manifest, SegmentRef
 from vertexsdk.state.pins import active_leases, is_record, pinned, spare
+from vertexsdk.state.version_reader import VersionReader
 
 _BATCH = 256  # items deleted in one step, during which no commit is possible
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.arrow_table import Column
 from vertexsdk.arrays.packed_strings import unpack_strings
-from vertexsdk.state._version_reader import VersionReader
 from vertexsdk.state.manifests import Manifest, layers_by_partition
 from vertexsdk.state.reading import NAME_COLUMNS, overlay
+from vertexsdk.state.version_reader import VersionReader
 
 
 class IdFields:

@@ -11,13 +11,20 @@ from vertexsdk.arrays.corruption import CorruptError, unpickling
 # (module, class) as in stores that exist -> as they are now. Add a line when such a class moves.
 _MOVED = {
     ("vertexsdk.deltas", "Sent"): ("vertexsdk.graph.changes.deltas", "Sent"),
-    ("vertexsdk.event_nodes", "Node"): ("vertexsdk.engine.events._node", "Node"),
-    ("vertexsdk.event_versions", "At"): ("vertexsdk.engine.events._node_segments", "Position"),
-    ("vertexsdk.engine.events._resident_versions", "Position"): (
-        "vertexsdk.engine.events._node_segments",
+    ("vertexsdk.event_nodes", "Node"): ("vertexsdk.engine._node", "Node"),
+    ("vertexsdk.event_versions", "At"): (
+        "vertexsdk.engine._events_loop_partition",
         "Position",
     ),
-    ("vertexsdk.load.names", "Names"): ("vertexsdk.graph.string_ids", "StringIds"),
+    ("vertexsdk.engine.events._node_segments", "Position"): (
+        "vertexsdk.engine._events_loop_partition",
+        "Position",
+    ),
+    ("vertexsdk.engine.events._resident_versions", "Position"): (
+        "vertexsdk.engine._events_loop_partition",
+        "Position",
+    ),
+    ("vertexsdk.load.names", "Names"): ("vertexsdk.graph.topology.string_ids", "StringIds"),
 }
 
 

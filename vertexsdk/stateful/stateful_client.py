@@ -12,9 +12,9 @@ from vertexsdk.loops.request_client import RequestClient
 from vertexsdk.program.keyed import ABSENT, KINDS, Parameter
 from vertexsdk.state import open_store
 from vertexsdk.state.address import Address, address_or_default
-from vertexsdk.stateful._call_service import as_plain, of_plain
 from vertexsdk.stateful._history import counts_of
 from vertexsdk.stateful.call_columns import blocks_of
+from vertexsdk.stateful.call_service import as_plain, of_plain
 
 _CALLS = 1 << 12  # of a request
 _BYTES = 1 << 26  # of its arguments that are bytes, about

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from vertexsdk.arrays.packed_strings import unpack_strings
 from vertexsdk.compile.kernel_cache import Compiled
 from vertexsdk.engine.keyed.calls import Calls, number_of_values
-from vertexsdk.errors import CallError, InputError
+from vertexsdk.engine.keyed.keyed_engine import segment_groups
+from vertexsdk.errors import CallError, InputError, excerpt
 from vertexsdk.loops.snapshot_policy import SnapshotEvery, SnapshotKind, SnapshotPolicy
 from vertexsdk.loops.streams.intake import Stream
+from vertexsdk.program.keyed import KeyedMethod, KeyedProgram, TaskElement
+from vertexsdk.state import Manifest, Store
 from vertexsdk.state.address import Address
-from vertexsdk.stateful._analysis import compiled_program, program_of
-from vertexsdk.stateful._call_service import CallAnswers
-from vertexsdk.stateful._explain import KeyedExplanation
+from vertexsdk.state.manifests import layers_by_partition
+from vertexsdk.state.reading import overlay
+from vertexsdk.stateful._history import counts_of
+from vertexsdk.stateful.analysis import compiled_program, program_of
 from vertexsdk.stateful.call_columns import blocks_of
+from vertexsdk.stateful.call_service import CallAnswers
 from vertexsdk.stateful.elements import choose_element
 from vertexsdk.stateful.keyed_loop import KeyedLoop, first_of
 from vertexsdk.stateful.stateful import Stateful, bind, without_self
@@ -346,3 +353,210 @@ class StatefulLoop(KeyedLoop):
     def _submit(self, name: str, arguments: Sequence[Any]) -> Future[Any]:
         future: Future[Any] = getattr(self, name).submit(*arguments)
         return future
+
+
+_ONE_AT_A_TIME = "as if calls ran one after another"
+
+
+@dataclass(frozen=True)
+class KeyedExplanation:
+    """How the methods of a stateful class run on partitions; `print` it, or draw `to_mermaid()`.
+
+    Attributes:
+        program: the class, as it runs.
+
+    Example:
+        >>> from vertexsdk import Map, Partitioned, Stateful, StatefulLoop
+        >>> class Views(Stateful):
+        ...     pages = Partitioned(Map(str, int), key="page")
+        ...     users = Partitioned(Map(int, int), key="user")
+        ...     def view(self, page: str, user: int) -> None:
+        ...         self.pages[page] += 1
+        ...         self.users[user] += 1
+        >>> with StatefulLoop(Views, backend="memory://explained") as flow:
+        ...     print(flow.explain())
+        Views
+          level 0  pages  Partitioned(Map(str, int))  view by key
+          level 1  users  Partitioned(Map(int, int))  view by key
+          order    as if calls ran one after another
+          compiled     view on users
+          interpreted  view on pages: line 5, the call goes on from there
+    """
+
+    program: KeyedProgram
+
+    def __str__(self) -> str:
+        rows = self._rows()
+        widths = [max((len(row[k]) for row in rows), default=0) for k in range(3)]
+        lines = [
+            "  " + "  ".join([*(x.ljust(w) for x, w in zip(row, widths, strict=False)), row[3]])
+            for row in rows
+        ]
+        label = "order".ljust(max(widths[0], len("order")))
+        lines.append(f"  {label}  {_ONE_AT_A_TIME}")
+        for method in self.program.methods.values():
+            if method.serial:
+                lines.append(f"  {' ' * len(label)}  {self._serial(method)}")
+        return "\n".join([self.program.name, *lines, *self._compiled()])
+
+    def _compiled(self) -> Iterator[str]:
+        """What accesses one row: compiled, or the line that keeps it interpreted."""
+        compiled, interpreted = list[str](), list[str]()
+        for method in self.program.methods.values():
+            for element in filter(self.program.accesses_row, method.elements):
+                shown = f"{method.name} on {element.table}"
+                if element.text is not None and self.program.compiled:
+                    compiled.append(shown)
+                else:
+                    why = element.interpreted if self.program.compiled else "compiled=False"
+                    interpreted.append(f"{shown}: {why}")
+        if not compiled and not interpreted:
+            yield "  interpreted: all methods"
+        if compiled:
+            yield f"  compiled     {', '.join(dict.fromkeys(compiled))}"
+        for k, why in enumerate(dict.fromkeys(interpreted)):
+            yield f"  {'' if k else 'interpreted':11}  {why}"
+
+    def _serial(self, method: KeyedMethod) -> str:
+        way = [e.table or "no state" for e in method.elements]
+        return f"{method.name} runs alone, one call at a time ({', '.join(way)}): {method.serial}"
+
+    def _rows(self) -> list[tuple[str, str, str, str]]:
+        """The level, state element and its type, and the methods, of task elements."""
+        placed: dict[tuple[int, str], list[str]] = {}
+        for method in self.program.methods.values():
+            for k, element in enumerate(method.elements if not method.serial else ()):
+                if element.table is None and not k and not element.last:
+                    continue  # computes the first key
+                shown = f"{method.name} {self._sent(method, k)}"
+                placed.setdefault((element.level, element.table or ""), []).append(shown)
+        rows = []
+        for (level, table), methods in sorted(placed.items()):
+            declared = repr(inspect.getattr_static(self.program.cls, table)) if table else ""
+            rows.append((f"level {level}", table, declared, ", ".join(methods)))
+        return rows
+
+    def _sent(self, method: KeyedMethod, k: int) -> str:
+        """How rows go to a task element."""
+        element = method.elements[k]
+        if element.table is None:
+            return "all-to-one" if k else "accesses no state"
+        each = ", a row for each item" if element.item and not element.whole else ""
+        return {"key": "by key", "here": "one-to-any", "all": "one-to-all"}[element.send] + each
+
+    def to_mermaid(self) -> str:
+        """Return the task elements and their state elements as a Mermaid flowchart."""
+        lines = ["flowchart LR"]
+        for table in self.program.tables:
+            declared = repr(inspect.getattr_static(self.program.cls, table))
+            lines.append(f'  {table}[("{table}: {declared}")]')
+        for method in self.program.methods.values():
+            names = [f"{method.name}_{k}" for k in range(len(method.elements))]
+            for k, (name, element) in enumerate(zip(names, method.elements, strict=True)):
+                lines.append(f'  {name}["{method.name}, line {element.line}"]')
+                if k:
+                    lines.append(f"  {names[k - 1]} -->|{self._sent_short(element)}| {name}")
+                if element.table is not None:
+                    lines.append(f"  {name} {'---' if element.writes else '-.-'} {element.table}")
+        return "\n".join(lines)
+
+    def _sent_short(self, element: TaskElement) -> str:
+        if element.table is None:
+            return "all-to-one"
+        return {"key": "by key", "here": "one-to-any", "all": "one-to-all"}[element.send]
+
+
+def is_stateful(manifest: Manifest) -> bool:
+    """Return whether a version is of a stateful class."""
+    return counts_of(manifest) is not None
+
+
+class StoredState:
+    """One version of a stateful class in a store.
+
+    Args:
+        store: the store.
+        manifest: of the version.
+        element: the state element; None where the class has only one.
+
+    Attributes:
+        missing: calls in the log that the snapshot does not have.
+
+    Raises:
+        InputError: no such state element, or none is named and there are several.
+
+    Example:
+        >>> from vertexsdk import Map, Partitioned, Stateful, StatefulLoop
+        >>> from vertexsdk.state import open_store
+        >>> class KeyValue(Stateful):
+        ...     values = Partitioned(Map(int, float), key="key")
+        ...     def put(self, key: int, value: float) -> None:
+        ...         self.values[key] = value
+        >>> with StatefulLoop(KeyValue, backend="memory://stored-state") as flow:
+        ...     flow.put(7, 0.5)
+        >>> with open_store("memory://stored-state") as store:
+        ...     dict(StoredState(store, store.version("KeyValue")).rows([7]))
+        {7: {'value': 0.5}}
+    """
+
+    def __init__(self, store: Store, manifest: Manifest, element: str | None = None) -> None:
+        self._store, self._manifest = store, manifest
+        counts = counts_of(manifest) or {"calls": 0, "snapshot": 0}
+        self.missing = counts["calls"] - counts["snapshot"]
+        fields = manifest.state_fields
+        keys = {str(one.get("element")): str(one.get("key")) for one in fields.values()}
+        shown = {str(one.get("element")) for one in fields.values() if not one.get("internal")}
+        partial = {one.get("element") for one in fields.values() if one.get("where") == "partition"}
+        self._element = choose_element(
+            manifest.loop, [name for name in keys if name in shown], element
+        )
+        self._internal = {
+            name.rpartition(".")[2] for name, one in fields.items()
+            if one.get("internal") and one.get("element") == self._element
+        }  # fmt: skip
+        self._key, self._partial = keys[self._element], self._element in partial
+        self._group = segment_groups(keys)[self._element]
+
+    def rows(self, keys: Sequence[Any] = ()) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """Yield keys with their fields; of `PerPartition` state those of each partition.
+
+        Args:
+            keys: those without a row are left out; none of them for all rows.
+
+        Raises:
+            StateError: the version cannot be read.
+        """
+        if keys and not self._partial:
+            known = self._store.lookup(
+                self._manifest.loop, keys, self._manifest, group=self._group, ids_of_group=self._key
+            )
+            for key, fields in known.items():
+                yield key, {n: value for n, value in fields.items() if n not in self._internal}
+            return
+        for (_, group), refs in layers_by_partition(self._store.segments(self._manifest)):
+            if group != self._group:
+                continue
+            columns = overlay([self._store.segment(ref) for ref in refs])
+            ids: list[Any] = columns.pop("id").tolist()
+            if self._key == "str":
+                ids = unpack_strings(columns.pop("name.offsets"), columns.pop("name.bytes"))
+            columns = {n: column for n, column in columns.items() if n not in self._internal}
+            values = zip(*(column.tolist() for column in columns.values()), strict=True)
+            for key, row in zip(ids, values, strict=True):
+                if not keys or key in keys:
+                    yield key, dict(zip(columns, row, strict=True))
+
+    def key_of(self, text: str) -> Any:
+        """Return the key that a text names.
+
+        Raises:
+            InputError: it is not an integer, and the keys of the element are.
+        """
+        if self._key == "str":
+            return text
+        try:
+            return int(text)
+        except ValueError:
+            raise InputError(
+                f"{excerpt(text)} is not a key: the keys of {self._element} are integers"
+            ) from None

@@ -4,4 +4,8 @@ The suites are `backends`, which needs pytest and hypothesis, and `state_element
 pytest.
 """
 
-__all__ = ["backends", "oracles", "state_elements"]
+__all__ = [
+    "backends",
+    "oracles",
+    "state_elements",
+]

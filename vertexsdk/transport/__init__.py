@@ -6,10 +6,12 @@ the executors. Nothing here knows what a vertex is or a message means.
 """
 
 __all__ = [
+    "block_receiver",
     "channels",
     "inprocess",
     "outcomes",
     "resident",
+    "resident_worker",
     "select",
     "session",
     "shipping",
@@ -18,4 +20,5 @@ __all__ = [
     "spark_failures",
     "task_times",
     "transport",
+    "worker_hops",
 ]

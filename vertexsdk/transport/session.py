@@ -7,8 +7,10 @@ below; the caller's, and those of `spark-submit`, take precedence.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
+import shutil
 import socket
 import sys
 import tempfile
@@ -29,9 +31,9 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote as is_remote_mode
 
+from vertexsdk.arrays.private_files import NotPrivateError, make_private, user_cache
 from vertexsdk.errors import InputError
 from vertexsdk.state.address import redacted
-from vertexsdk.transport._class_archive import archive_options, delete_archive
 from vertexsdk.transport._spark_internals import executor_cores
 from vertexsdk.transport.shipping import prepare_workers
 from vertexsdk.transport.transport import is_remote
@@ -128,12 +130,12 @@ def session(master: str | None = None, app: str = "vertexsdk", **conf: str) -> S
         return running
     if master is None or master.startswith("sc://"):
         if master or is_remote_mode() or "SPARK_REMOTE" in os.environ:
-            return _remote(master, app, conf)
+            return remote_session(master, app, conf)
     overrides = {key.replace("__", "."): value for key, value in conf.items()}
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # a JVM with its own settings waits for us
     if master is not None or not submitted:
         overrides["spark.master"] = master = master or f"local[{(os.cpu_count() or 1) + _MORE}]"
-        _check_master(master)
+        check_master(master)
         if _LOOPBACK.match(master) and not submitted:
             overrides.setdefault("spark.driver.host", "127.0.0.1")
             overrides.setdefault("spark.driver.bindAddress", "127.0.0.1")
@@ -163,7 +165,7 @@ def session(master: str | None = None, app: str = "vertexsdk", **conf: str) -> S
     return spark
 
 
-def _remote(url: str | None, app: str, conf: dict[str, str]) -> SparkSession:
+def remote_session(url: str | None, app: str, conf: dict[str, str]) -> SparkSession:
     """Return the process's remote session, or connect; starts no JVM."""
     server = urlsplit(url or os.environ.get("SPARK_REMOTE", ""))
     if server.scheme == "sc" and not getproxies():  # gRPC would try for ten minutes
@@ -193,14 +195,14 @@ def _hide_passwords() -> None:
     """Take passwords in URLs out of the command line, which Spark logs and shows as a property."""
     with contextlib.suppress(Py4JError, AttributeError):
         system: Any = SparkContext._jvm.java.lang.System  # type: ignore[union-attr]
-        system.setProperty(_COMMAND, _hidden(system.getProperty(_COMMAND) or ""))
+        system.setProperty(_COMMAND, without_secrets(system.getProperty(_COMMAND) or ""))
 
 
-def _hidden(command: str) -> str:
+def without_secrets(command: str) -> str:
     return re.sub(r"[a-z0-9+]+://\S+", lambda url: redacted(url[0]), command)
 
 
-def _check_master(master: str) -> None:
+def check_master(master: str) -> None:
     """Raise InputError unless the URL is valid and, if it is a standalone master's, answers."""
     if not _MASTER.fullmatch(master):
         raise InputError(
@@ -295,7 +297,7 @@ def _launch(settings: dict[str, str], java: str) -> tuple[JavaGateway, SparkConf
         return launch_gateway(conf, {"stderr": writer}), conf  # type: ignore[no-untyped-call]
     finally:
         os.close(writer)
-        threading.Thread(target=_pass_on, args=(os.fdopen(reader, "rb"),), daemon=True).start()
+        threading.Thread(target=pass_on, args=(os.fdopen(reader, "rb"),), daemon=True).start()
 
 
 def light_java(master: str | None) -> dict[str, str]:
@@ -323,7 +325,7 @@ def _environment_options() -> str:
     return " ".join(os.environ.get(name, "") for name in _JAVA_FROM)
 
 
-def _pass_on(lines: IO[bytes]) -> None:
+def pass_on(lines: IO[bytes]) -> None:
     """Copy the JVM's standard error to ours, without the noise of starting and stopping."""
     pending = b""  # the head of a traceback, until its next line shows whether it is noise
     with lines:
@@ -335,3 +337,71 @@ def _pass_on(lines: IO[bytes]) -> None:
                 with contextlib.suppress(OSError, ValueError):
                     os.write(2, pending + line)
             pending = b""
+
+
+# An archive of the classes that Spark loads, from which later JVMs start in half the time.
+#
+# This is the JDK's class data sharing: the JVM writes the archive as it ends, after its driver has
+# ended, where there is none for this Java and this PySpark. It takes some 150 MB in the user's
+# cache
+# directory. A JVM that the archive does not fit goes on without it.
+
+_QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
+_BYTES = 1 << 30  # that must be free to write one
+_ABANDONED = 300.0  # seconds after which a JVM that began to write an archive has died
+
+
+def archive_options(chosen: str) -> str:
+    """Return Java options by which a JVM uses the archive, or writes it.
+
+    Args:
+        chosen: the user's Java options; none are added where they share classes already.
+    """
+    java = _java()
+    if java is None or "-Xshare" in chosen or "Archive" in chosen:
+        return ""
+    try:
+        path = make_private(os.path.join(user_cache(), "java")) / f"{_digest(java)}.jsa"
+        if _complete(path):
+            return f"-XX:SharedArchiveFile={path} {_QUIET}"
+        being_written = path.exists() and time.time() - path.stat().st_mtime < _ABANDONED
+        if being_written or shutil.disk_usage(path.parent).free < _BYTES or " " in str(path):
+            return ""
+        return f"-XX:ArchiveClassesAtExit={path} {_QUIET}"
+    except (OSError, NotPrivateError):
+        return ""
+
+
+def delete_archive(options: str) -> bool:
+    """Delete the archive that a JVM with these options was to use; return whether there was one.
+
+    A JVM does not start from an archive that was cut off by a power cut.
+    """
+    _, uses, path = options.partition("-XX:SharedArchiveFile=")
+    if uses:
+        Path(path.split()[0]).unlink(missing_ok=True)
+    return bool(uses)
+
+
+def _java() -> Path | None:
+    """The program that PySpark starts."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=os.path.join(home, "bin") if home else None)
+    return None if found is None else Path(found).resolve()
+
+
+def _digest(java: Path) -> str:
+    """What an archive is bound to: the JDK, and Spark's jars."""
+    spark = os.environ.get("SPARK_HOME") or os.path.dirname(pyspark.__file__)
+    parts = [pyspark.__version__, spark, str(java)]
+    parts += [str(os.stat(path).st_mtime_ns) for path in (java, os.path.join(spark, "jars"))]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:24]
+
+
+def _complete(path: Path) -> bool:
+    """Whether there is an archive; the JVM writes its first bytes last."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4) not in (b"", bytes(4))
+    except FileNotFoundError:
+        return False

@@ -10,8 +10,8 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from tests.support.seeds import seed
-from vertexsdk.algorithms.learning import LogisticSGD, _blas_threads, _linear_kernels
-from vertexsdk.algorithms.learning._blas_threads import one_blas_thread
+from vertexsdk.algorithms.learning import LogisticSGD, blas_threads, linear_kernels
+from vertexsdk.algorithms.learning.blas_threads import one_blas_thread
 
 
 def threads() -> set[int]:
@@ -29,8 +29,8 @@ def test_newton_steps_have_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
         return run
 
     monkeypatch.setattr(np.linalg, "eigh", noted("eigh", np.linalg.eigh))
-    curvatures = noted("hessian", _linear_kernels._curvatures)
-    monkeypatch.setattr(_linear_kernels, "_curvatures", curvatures)
+    curvatures = noted("hessian", linear_kernels._curvatures)
+    monkeypatch.setattr(linear_kernels, "_curvatures", curvatures)
     X = np.random.default_rng(seed()).normal(size=(50, 3))
     with threadpool_limits(2, "blas"), LogisticSGD(alpha=0.1, partitions=2) as model:
         model.fit(X, X[:, 0] > 0)
@@ -53,10 +53,10 @@ def test_those_who_leave_first_leave_one_thread_to_others() -> None:
 
 
 def test_executors_need_no_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
-    _blas_threads._controller.cache_clear()
+    blas_threads._controller.cache_clear()
     monkeypatch.setitem(sys.modules, "threadpoolctl", None)
     X = np.ones((2, 1))
     with one_blas_thread():
-        assert _linear_kernels.hessian(X, np.ones(2), np.zeros(2), "squared")[1, 1] == 2
+        assert linear_kernels.hessian(X, np.ones(2), np.zeros(2), "squared")[1, 1] == 2
     monkeypatch.undo()
-    _blas_threads._controller.cache_clear()
+    blas_threads._controller.cache_clear()

@@ -15,7 +15,7 @@ from scipy import sparse
 from tests.support.seeds import draws, seed
 from vertexsdk import InputError
 from vertexsdk.algorithms.learning import LinearModel, LinearSGD, LinearSVM, LogisticSGD
-from vertexsdk.algorithms.learning._blocks import Weights
+from vertexsdk.algorithms.learning.blocks import Weights
 from vertexsdk.testing.state_elements import StateElementSuite
 
 MODELS: list[type[LinearModel]] = [LinearSVM, LogisticSGD, LinearSGD]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.seeds import seed
 from vertexsdk import InputError
-from vertexsdk.algorithms.learning._factor_kernels import (
+from vertexsdk.algorithms.learning.factor_kernels import (
     BLOCK,
     TILE,
     by_code,

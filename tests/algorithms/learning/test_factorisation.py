@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tests.support.seeds import draws, seed
 from vertexsdk import InputError
 from vertexsdk.algorithms.learning import MatrixFactorisation
-from vertexsdk.algorithms.learning._labels import as_pairs, first_factors
+from vertexsdk.algorithms.learning.labels import as_pairs, first_factors
 
 
 def ratings(

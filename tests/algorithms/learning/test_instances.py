@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from tests.support.seeds import seed
-from vertexsdk.algorithms.learning._instances import CELL, Instances, InstancesState
-from vertexsdk.algorithms.learning._rows import SparseRows
-from vertexsdk.algorithms.learning._sample import ChanceOrder, Sample
+from vertexsdk.algorithms.learning.instances import CELL, Instances, InstancesState
+from vertexsdk.algorithms.learning.rows import SparseRows
+from vertexsdk.algorithms.learning.sample import ChanceOrder, Sample
 from vertexsdk.program.keyed_state import Journal, TableSpec
 from vertexsdk.testing.state_elements import StateElementSuite
 

@@ -16,7 +16,7 @@ from vertexsdk.algorithms.learning import (
     LogisticSGD,
     MatrixFactorisation,
 )
-from vertexsdk.stateful._analysis import program_of
+from vertexsdk.stateful.analysis import program_of
 
 
 @pytest.mark.parametrize("cls", [LogisticSGD, LinearSGD, KMeans, MatrixFactorisation])

@@ -29,7 +29,7 @@ from vertexsdk.algorithms.learning import (
     LinearSGD,
     LinearSVM,
     LogisticSGD,
-    _linear_kernels,
+    linear_kernels,
 )
 from vertexsdk.backends import memory
 
@@ -189,7 +189,7 @@ def test_the_main_loop_computes_no_gradients(
     blocks: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beside the passes it needs objectives alone."""
-    monkeypatch.setattr(_linear_kernels, "_add_rows", lambda *_: 1 / 0)
+    monkeypatch.setattr(linear_kernels, "_add_rows", lambda *_: 1 / 0)
     X, y = instances(LogisticSGD, np.random.default_rng(seed()), 50)
     with LogisticSGD(blocks=blocks, passes=3, partitions=2) as model:
         assert model.partial_fit(X, y).objective_ < 1

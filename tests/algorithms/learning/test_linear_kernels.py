@@ -11,7 +11,7 @@ from sklearn.linear_model import SGDClassifier, SGDRegressor
 
 from tests.support.seeds import seed
 from vertexsdk import InputError
-from vertexsdk.algorithms.learning._linear_kernels import (
+from vertexsdk.algorithms.learning.linear_kernels import (
     LOSSES,
     LossSums,
     hessian,
@@ -21,7 +21,7 @@ from vertexsdk.algorithms.learning._linear_kernels import (
     sgd_pass,
     weights_left,
 )
-from vertexsdk.algorithms.learning._rows import Floats, Rows, SparseRows
+from vertexsdk.algorithms.learning.rows import Floats, Rows, SparseRows
 
 SKLEARN = {"hinge": "hinge", "log": "log_loss", "squared": "squared_error"}
 

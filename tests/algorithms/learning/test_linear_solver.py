@@ -13,16 +13,16 @@ from sklearn.svm import SVC
 from tests.algorithms.learning.test_linear_kernels import drawn, sparse, total
 from tests.support.seeds import seed
 from vertexsdk import InputError
-from vertexsdk.algorithms.learning import _linear_solver
-from vertexsdk.algorithms.learning._linear_kernels import (
+from vertexsdk.algorithms.learning import linear_solver
+from vertexsdk.algorithms.learning.linear_kernels import (
     LOSSES,
     LossSums,
     hessian,
     hessian_product,
     loss_and_gradient,
 )
-from vertexsdk.algorithms.learning._linear_solver import Solution, minimise
-from vertexsdk.algorithms.learning._rows import Floats, Rows
+from vertexsdk.algorithms.learning.linear_solver import Solution, minimise
+from vertexsdk.algorithms.learning.rows import Floats, Rows
 
 
 class Fit:
@@ -108,7 +108,7 @@ def test_without_an_intercept_it_stays_zero(loss: str) -> None:
 
 @pytest.mark.parametrize("loss", ["log", "squared"])
 def test_many_weights_are_found_by_products(loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_linear_solver, "EXPLICIT", 10)
+    monkeypatch.setattr(linear_solver, "EXPLICIT", 10)
     rng = np.random.default_rng(seed())
     X, y = drawn(rng, 300, 40, loss)
     fit = Fit([(sparse(X), y)], loss)

@@ -13,14 +13,14 @@ from threadpoolctl import threadpool_limits
 from tests.algorithms.learning.test_linear_kernels import sparse
 from tests.support.seeds import seed
 from vertexsdk import InputError
-from vertexsdk.algorithms.learning._means_kernels import (
+from vertexsdk.algorithms.learning.means_kernels import (
     Farthest,
     assign,
     farthest,
     lloyd,
     merge_farthest,
 )
-from vertexsdk.algorithms.learning._rows import Floats, Ints, Rows
+from vertexsdk.algorithms.learning.rows import Floats, Ints, Rows
 
 
 def clustered(rng: np.random.Generator, n: int, d: int, k: int) -> Floats:

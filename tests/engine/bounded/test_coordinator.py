@@ -8,7 +8,7 @@ from collections import deque
 import pytest
 
 from tests.support.seeds import seed
-from vertexsdk.engine.bounded._coordinator import Coordinator, PaceReport
+from vertexsdk.engine.pace import Coordinator, PaceReport
 from vertexsdk.errors import RunError
 
 

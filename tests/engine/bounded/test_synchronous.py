@@ -11,8 +11,8 @@ import pytest
 from tests.support.graphs import random_graph
 from tests.support.inprocess import InProcess
 from vertexsdk.algorithms import ALGORITHMS
-from vertexsdk.engine.bounded._boundary import Boundary
-from vertexsdk.engine.bounded._sweeps import Sweeps
+from vertexsdk.engine.boundary import Boundary
+from vertexsdk.engine.sweeps import Sweeps
 from vertexsdk.program.program import Program
 from vertexsdk.testing.oracles import near
 

@@ -13,7 +13,7 @@ from vertexsdk import Changes, Deltas, Ingester, InputError
 from vertexsdk.engine.commands import QUIET, Command
 from vertexsdk.graph.changes.changes import ADD, CHANGE, REMOVE
 from vertexsdk.graph.changes.deltas import Sent
-from vertexsdk.loops._change_log import concatenate
+from vertexsdk.loops.change_log import concatenate
 from vertexsdk.program.program import Program
 
 

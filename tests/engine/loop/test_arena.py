@@ -22,10 +22,9 @@ from vertexsdk.algorithms import (
     PageRank,
     ShortestPaths,
 )
-from vertexsdk.engine.loop import _arena
-from vertexsdk.engine.loop._arena import Arena
-from vertexsdk.engine.loop._row_edits import RowPool
-from vertexsdk.engine.loop._shared_pages import written_pages
+from vertexsdk.engine import arena
+from vertexsdk.engine.arena import Arena, written_pages
+from vertexsdk.engine.row_edits import RowPool
 from vertexsdk.program.program import Program
 
 
@@ -33,7 +32,7 @@ from vertexsdk.program.program import Program
 def test_forks_do_as_copies_of_lists(monkeypatch: pytest.MonkeyPatch, pagemap: bool) -> None:
     rng = random.Random(seed())
     if not pagemap:
-        monkeypatch.setattr(_arena, "written_pages", lambda array: None)
+        monkeypatch.setattr(arena, "written_pages", lambda array: None)
     for _ in range(60):
         arena, model = Arena(), {"x": list(range(10)), "y": [0] * 5000}
         for name, values in model.items():
@@ -100,7 +99,7 @@ def test_arrays_have_the_descriptors_that_they_need() -> None:
     script = """
 import resource
 import numpy as np
-from vertexsdk.engine.loop._arena import Arena
+from vertexsdk.engine.arena import Arena
 
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, min(hard, 400)))

@@ -19,9 +19,8 @@ from vertexsdk.algorithms import (
     PageRank,
     ShortestPaths,
 )
-from vertexsdk.engine.loop import _incremental_partition as partition
-from vertexsdk.engine.loop import _loop_task as loop_task
-from vertexsdk.engine.loop import _partition_graph as partition_graph
+from vertexsdk.engine import incremental_partition as partition
+from vertexsdk.engine import loop_task, partition_graph
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Delta
 from vertexsdk.testing.oracles import disagreements, expected

@@ -9,7 +9,7 @@ import pytest
 
 from vertexsdk import Graph, MainLoop
 from vertexsdk.algorithms import ShortestPaths
-from vertexsdk.graph.placement import Placement
+from vertexsdk.graph.topology.placement import Placement
 
 # By the hash of ids, 2 is in one of two partitions, and all others are in the other one.
 BATCHES: list[list[Any]] = [

@@ -9,11 +9,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vertexsdk.engine.loop._arena import Arena
-from vertexsdk.engine.loop._new_partition import NewPartition
-from vertexsdk.engine.loop._partition_graph import PartitionGraph
+from vertexsdk.engine.arena import Arena
+from vertexsdk.engine.new_partition import NewPartition
+from vertexsdk.engine.partition_graph import PartitionGraph
 from vertexsdk.graph.changes.changes import ADD, CHANGE, COUNTS, REMOVE
-from vertexsdk.graph.edge_attributes import NO_FLOAT, NO_INT, no_values, pack
 from vertexsdk.graph.load.build_topology import (
     NO_GHOSTS,
     Chunk,
@@ -21,6 +20,7 @@ from vertexsdk.graph.load.build_topology import (
     build_topology,
     sort_edges,
 )
+from vertexsdk.graph.topology.edge_attributes import NO_FLOAT, NO_INT, no_values, pack
 
 END = st.integers(0, 4)
 CHANGE_ = st.tuples(st.sampled_from([ADD, REMOVE, CHANGE]), END, END, st.integers(0, 3))

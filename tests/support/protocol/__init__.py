@@ -51,7 +51,7 @@ from tests.support.protocol.events import (
     Time,
     Update,
 )
-from vertexsdk.engine.bounded._frontier import Frontier
+from vertexsdk.engine.pace import Frontier
 
 __all__ = [
     "Acknowledge",

@@ -3,4 +3,14 @@
 `calls` are blocks of calls; `keyed_engine` takes them to the partitions, and `answers` back.
 """
 
-__all__ = ["answers", "calls", "keyed_engine"]
+__all__ = [
+    "answers",
+    "calls",
+    "capture",
+    "keyed_engine",
+    "partition",
+    "table",
+    "trigger_events",
+    "trigger_partition",
+    "trigger_writes",
+]

@@ -12,14 +12,14 @@ from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.deltas import Deltas
 from vertexsdk.graph.changes.table import unfit_values
-from vertexsdk.graph.edge_attributes import (
+from vertexsdk.graph.load.tables import is_table
+from vertexsdk.graph.topology.edge_attributes import (
     NO_FLOAT,
     NO_INT,
     attribute_types,
     is_left_out,
     pack_rows,
 )
-from vertexsdk.graph.load.tables import is_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

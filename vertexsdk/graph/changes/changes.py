@@ -12,12 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
+from vertexsdk.arrays.packed_strings import is_text
 from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.changes.line import ADD, CHANGE, REMOVE, SIGNS, WORDS, LineFormat
-from vertexsdk.graph.changes.table import check_columns, is_text, read_rows
-from vertexsdk.graph.edge_attributes import NO_FLOAT, NO_INT, attribute_types, is_left_out
+from vertexsdk.graph.changes.table import check_columns, read_rows
 from vertexsdk.graph.load.arrow import text_column
 from vertexsdk.graph.load.tables import arrow_table
+from vertexsdk.graph.topology.edge_attributes import NO_FLOAT, NO_INT, attribute_types, is_left_out
 from vertexsdk.state.errors import CorruptError
 from vertexsdk.state.stored_columns import Described, described_text
 from vertexsdk.transport.transport import is_dataframe

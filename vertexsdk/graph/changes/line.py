@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.errors import InputError, excerpt
-from vertexsdk.graph.edge_attributes import (
+from vertexsdk.graph.topology.edge_attributes import (
     NO_FLOAT,
     NO_INT,
     attribute_members,

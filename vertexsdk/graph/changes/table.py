@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from vertexsdk.arrays.packed_strings import is_text
 from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.changes.line import (
     MOST_REASONS,
@@ -24,7 +25,7 @@ from vertexsdk.graph.changes.line import (
     _ascii_number,
     read_id,
 )
-from vertexsdk.graph.edge_attributes import (
+from vertexsdk.graph.topology.edge_attributes import (
     NO_FLOAT,
     NO_INT,
     Members,
@@ -143,11 +144,6 @@ def _integer(text: str) -> tuple[Any, str]:
         return read_id(text, True), ""
     except ValueError as error:
         return None, str(error)
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Whether values of the type are strings."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _values(table: pa.Table, form: LineFormat, checks: Checks) -> NDArray[Any]:

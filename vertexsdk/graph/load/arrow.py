@@ -15,10 +15,14 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from vertexsdk.arrays.buffers import allocate
+from vertexsdk.arrays.packed_strings import is_text
 from vertexsdk.arrays.threads import map_threaded
 from vertexsdk.errors import InputError, excerpt, first_line
-from vertexsdk.graph.changes.table import is_text
-from vertexsdk.graph.edge_attributes import (
+from vertexsdk.graph.load.adjacency_rows import Chunk
+from vertexsdk.graph.load.condition import Condition
+from vertexsdk.graph.load.lines import NotIntegers, Split
+from vertexsdk.graph.load.text import LINE_BYTES
+from vertexsdk.graph.topology.edge_attributes import (
     NO_INT,
     Members,
     attribute_members,
@@ -28,11 +32,7 @@ from vertexsdk.graph.edge_attributes import (
     member_numbers,
     pack,
 )
-from vertexsdk.graph.load._adjacency_rows import Chunk
-from vertexsdk.graph.load._condition import Condition
-from vertexsdk.graph.load._lines import NotIntegers, Split
-from vertexsdk.graph.load._text import LINE_BYTES
-from vertexsdk.graph.string_ids import INTEGER, check_range
+from vertexsdk.graph.topology.string_ids import INTEGER, check_range
 
 _ROWS = 1 << 19  # read at a time
 _FEW_ROWS = 1 << 12

@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.jit import njit
 from vertexsdk.errors import RunError
-from vertexsdk.graph._id_index import replace_ids
-from vertexsdk.graph.edge_attributes import no_values
-from vertexsdk.graph.load._adjacency_rows import (
+from vertexsdk.graph.load.adjacency_rows import (
     BACKWARD,
     BOTH,
     FORWARD,
@@ -28,8 +26,10 @@ from vertexsdk.graph.load._adjacency_rows import (
     arrange,
 )
 from vertexsdk.graph.load.transpose import order_producers, transpose
-from vertexsdk.graph.placement import Placement
-from vertexsdk.graph.topology import Topology
+from vertexsdk.graph.topology.edge_attributes import no_values
+from vertexsdk.graph.topology.id_index import replace_ids
+from vertexsdk.graph.topology.placement import Placement
+from vertexsdk.graph.topology.topology import Topology
 
 __all__ = [
     "NO_GHOSTS", "NO_KIND", "AdjacencyRows", "Chunk", "Inbound", "LocalRows", "Variant",

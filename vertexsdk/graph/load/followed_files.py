@@ -17,10 +17,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO, Generic, TypeVar
 
 from vertexsdk.errors import InputError
-from vertexsdk.graph.load import _files as files
-from vertexsdk.graph.load._csv import PACKED
-from vertexsdk.graph.load._lines import lines_before
-from vertexsdk.graph.load._text import LINE_BYTES
+from vertexsdk.graph.load import files
+from vertexsdk.graph.load.csv import PACKED
+from vertexsdk.graph.load.lines import lines_before
+from vertexsdk.graph.load.text import LINE_BYTES
 
 B = TypeVar("B")
 _SEARCH = 4 << 20  # bytes of a long line that are read at a time

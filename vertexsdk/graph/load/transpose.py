@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.buffers import allocate
 from vertexsdk.arrays.jit import njit
 from vertexsdk.arrays.threads import map_threaded
-from vertexsdk.graph.load._adjacency_rows import BUCKET, by_bucket, cell_shift, merge_cells, places
+from vertexsdk.graph.load.adjacency_rows import BUCKET, by_bucket, cell_shift, merge_cells, places
 
 
 @njit

@@ -16,7 +16,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from vertexsdk.errors import InputError, RunError, VertexError, first_line
 from vertexsdk.graph.changes.batch import ChangeBatch
-from vertexsdk.loops._counters import Rate
+from vertexsdk.loops.streams.counters import Rate
 
 _log = logging.getLogger("vertexsdk")
 _SHOWN = 3  # of each kind of what is logged; all are counted

@@ -1,0 +1,148 @@
+"""What partitions of loops with declared messages have in common: a graph in an arena."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Self
+
+from numpy.typing import DTypeLike, NDArray
+
+from vertexsdk.compile.plan import Plan
+from vertexsdk.engine.arena import Arena
+from vertexsdk.engine.commands import CreatePartition, RestoreState
+from vertexsdk.engine.new_partition import NewPartition, partition_of
+from vertexsdk.engine.partition_graph import PartitionGraph
+from vertexsdk.engine.snapshot_writer import SNAPSHOT_LAYERS, WriteSnapshot
+from vertexsdk.engine.snapshots import SnapshotRequest
+from vertexsdk.engine.supersteps import Steps
+from vertexsdk.graph.checkpoint import put_adjacency
+from vertexsdk.state import SegmentRef, Store
+
+Array = NDArray[Any]
+
+
+class ArenaPartition:
+    """See `LoopPartition`.
+
+    Args:
+        plan: of the loop.
+        layout: of the adjacency.
+        partition: its number.
+        columns: dtype and default of every array with an entry for each place, by name.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        layout: str,
+        partition: int,
+        columns: Mapping[str, tuple[DTypeLike, Any]],
+    ) -> None:
+        self.plan, self.layout, self.partition, self._columns = plan, layout, partition, columns
+        self.refused, self.restarted, self.sent = False, "", 0
+        self._place(Arena())
+
+    def _place(self, arena: Arena) -> None:
+        """Have what is in an arena."""
+        self.arena = arena
+        self.graph = self._graph_in(arena)
+
+    def _graph_in(self, arena: Arena) -> PartitionGraph:
+        return PartitionGraph(
+            arena, self.layout, self.partition, len(self.plan.topologies), self.plan.threads,
+            self._columns, self.plan.program.value_dtype,
+        )  # fmt: skip
+
+    def create(self, create: CreatePartition) -> Steps[None]:
+        """See `LoopPartition`."""
+        new = yield from partition_of(self.plan, self.layout, self.partition, create)
+        self.begin(new)
+
+    def begin(self, new: NewPartition) -> None:
+        """Begin with a graph, before iteration 0."""
+        self.graph.create(new)
+
+    def keep(self) -> None:
+        """Leave in the arena what a fork needs to know."""
+
+    def refresh(self) -> None:
+        """Take the arrays of the arena again, after they were moved or made longer."""
+
+    def expect_changes(self, count: int) -> None:
+        """Prepare for so many changes of the graph."""
+        self.keep()
+        if self.arena.expect_writes(count):
+            self.refresh()
+
+    def fork(self) -> Self:
+        """See `LoopPartition`."""
+        self.keep()
+        other = copy.copy(self)
+        other._place(self.arena.fork())
+        other.arena.meta["settled"] &= not self.plan.program.reads_loop  # branches do other work
+        other.refresh()
+        self.refresh()
+        return other
+
+    def enter(self, plan: Plan) -> None:
+        """See `LoopPartition`."""
+        self.keep()
+        self.plan = plan
+        self.refresh()
+
+    def supersede(self, other: Self) -> None:
+        """See `LoopPartition`."""
+        self.arena.meta["layers"] = None  # the store has what the other one wrote
+        ours, theirs = (x.arena.meta.get(SNAPSHOT_LAYERS) for x in (self, other))
+        if ours is None or theirs is None or ours[0] != theirs[0]:  # a snapshot since the fork
+            self.arena.meta[SNAPSHOT_LAYERS] = None
+
+    def close(self) -> None:
+        """See `LoopPartition`."""
+        arena = self.arena
+        self.__dict__.clear()  # whoever still refers to this, as an exception may
+        arena.close()
+
+    @property
+    def vertices(self) -> int:
+        """See `LoopPartition`."""
+        return self.graph.vertices
+
+    @property
+    def edges(self) -> int:
+        """See `LoopPartition`."""
+        return self.graph.adjacency.edges
+
+    @property
+    def clock(self) -> int:
+        """See `LoopPartition`; with `messages` the level of what changes now."""
+        return int(self.arena.meta["clock"])
+
+    def add_names(self, codes: Array, offsets: Array, data: Array) -> None:
+        """See `LoopPartition`."""
+        self.graph.names.add(codes, offsets, data)
+
+    def new_names(self) -> list[str]:
+        """See `LoopPartition`: vertices come by changes only."""
+        return []
+
+    def snapshot(self, request: SnapshotRequest) -> tuple[bool, WriteSnapshot]:
+        """See `LoopPartition`; the graph, without a state."""
+        if not request.graph:
+            return False, lambda store: []
+        graph = self.graph
+        if not request.waits:
+            self.keep()
+            graph = self._graph_in(self.arena.fork())
+            self.refresh()
+        return False, partial(self._put_graph, graph, self.clock)
+
+    def _put_graph(self, graph: PartitionGraph, clock: int, store: Store) -> list[SegmentRef]:
+        return [put_adjacency(store, self.plan.loop, self.partition, clock, graph.own_edges())]
+
+    def restore(self, state: RestoreState) -> Steps[None]:
+        """See `LoopPartition`: every answer begins with `init`."""
+        del state
+        yield from ()

@@ -1,0 +1,145 @@
+"""Vertices of other partitions as one partition knows them, where a graph changes.
+
+A partition has a place for each end of an edge of its own vertices, and so all edges of its
+vertices in both directions. The place of another partition's vertex is a *mirror*: it has that
+vertex's latest message, or the state that messages follow from, and the level of both. So messages
+are delivered, and support is looked for, as if all producers were the partition's own; only the
+owner gathers. What a vertex sends goes to its mirrors at the end of the superstep.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.arrays.jit import njit
+from vertexsdk.arrays.raw_columns import decode, encode_bytes
+from vertexsdk.engine.arena import Arena
+from vertexsdk.graph.topology.placement import Placement
+from vertexsdk.transport.transport import Blocks
+
+Array = NDArray[Any]
+
+
+class Mirrors:
+    """Which places are mirrors, and whose; of a graph with one partition there are none.
+
+    Args:
+        arena: where it is.
+        partition, partitions: the partition's number, and how many there are.
+    """
+
+    def __init__(self, arena: Arena, partition: int, partitions: int) -> None:
+        self.arena, self.partition, self.partitions = arena, partition, partitions
+        self.alone = partitions == 1
+
+    def create(self, placement: Placement | None) -> None:
+        """Begin with a placement; None is the hash."""
+        self.arena.meta["mirrors"] = 0
+        if not self.alone:
+            self.arena.resize("owner", 0, np.int16)
+            self.arena.resize("has_value", 0, np.bool_)
+        if placement is not None and placement.ids is not None and placement.table is not None:
+            self.arena.put("placement.ids", placement.ids)
+            self.arena.put("placement.table", placement.table)
+
+    @property
+    def placement(self) -> Placement | None:
+        """Which partition has each vertex; None is the hash."""
+        if "placement.ids" not in self.arena:
+            return None
+        table = self.arena["placement.ids"], self.arena["placement.table"]
+        return Placement(self.partitions, *table)
+
+    def owners(self, ids: Array) -> NDArray[np.int32]:
+        """The partition (int32[k]) of each id."""
+        return (self.placement or Placement(self.partitions)).of(ids)
+
+    def owns(self, ids: Array) -> Array:
+        """Whether the partition has each vertex itself (bool[k])."""
+        if self.alone:
+            return np.ones(len(ids), np.bool_)
+        own: Array = self.owners(ids) == self.partition
+        return own
+
+    def grow(self, ids: Array) -> None:
+        """Have places for ids, the last of which are new."""
+        if self.alone:
+            return
+        before = self.arena.length("owner")
+        owners = self.owners(ids[before:])
+        self.arena.resize("owner", len(ids))[before:] = owners
+        self.arena.resize("has_value", len(ids))[before:] = False
+        self.arena.meta["mirrors"] += int((owners != self.partition).sum())
+
+    def restart(self) -> None:
+        """Have no value for any mirror."""
+        if not self.alone:
+            self.arena["has_value"][...] = False
+
+    def renumber(self, places: Array) -> None:
+        """Keep these places only, in this order."""
+        if self.alone:
+            return
+        for name in ("owner", "has_value"):
+            self.arena.put(name, self.arena[name][places])
+        self.arena.meta["mirrors"] = int((self.arena["owner"] != self.partition).sum())
+
+    def local(self, places: Array) -> Array:
+        """Those of some places that are no mirrors."""
+        return places if self.alone else places[self.are_local(places)]
+
+    def are_local(self, places: Array) -> Array:
+        """Whether each place is no mirror (bool[k])."""
+        if self.alone:
+            return np.ones(len(places), np.bool_)
+        own: Array = self.arena["owner"][places] == self.partition
+        return own
+
+    def blocks(self, places: Array, topology: Any, ids: Array, columns: dict[str, Array]) -> Blocks:
+        """A block for each partition that has mirrors of some places, with their ids.
+
+        Args:
+            places: int32[k].
+            topology: whose rows have the targets.
+            ids: of all places.
+            columns: what mirrors have; arrays with an entry for each place.
+        """
+        if self.alone or not len(places):
+            return []
+        reached = np.zeros((self.partitions, len(places)), np.bool_)
+        reach: Any = _reach
+        rows = topology.start, topology.stop, topology.target
+        reach(places, *rows, self.arena["owner"], self.partition, reached)
+        result = []
+        for p in range(self.partitions):
+            some = places[reached[p]]
+            if len(some):
+                update = {name: column[some] for name, column in columns.items()}
+                result.append((p, encode_bytes({"id": ids[some], **update})))
+        return result
+
+    @staticmethod
+    def read(blocks: Blocks) -> dict[str, Array] | None:
+        """The columns of what came from all partitions; None for nothing."""
+        parts = [decode(block, trusted=True)[0] for _, block in blocks]
+        if not parts:
+            return None
+        return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
+
+
+@njit
+def _reach(places, start, stop, target, owner, own, out):  # type: ignore[no-untyped-def]
+    """Mark, by partition, the places with a target there, in partitions other than `own`."""
+    for k in range(places.shape[0]):
+        u = places[k]
+        left = out.shape[0] - 1
+        for e in range(start[u], stop[u]):
+            p = owner[target[e]]
+            if p != own and not out[p, k]:
+                out[p, k] = True
+                left -= 1
+                if left == 0:
+                    break

@@ -1,0 +1,155 @@
+"""A partition whose graph changes, of a program whose every answer begins with `init`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.arrays.raw_columns import decode, encode_bytes
+from vertexsdk.compile.plan import Plan
+from vertexsdk.engine._arena_partition import ArenaPartition
+from vertexsdk.engine.auto_bound import BoundChoice
+from vertexsdk.engine.commands import LoopCommand, LoopReport
+from vertexsdk.engine.iterations import Iterations, make_master
+from vertexsdk.engine.new_partition import NewPartition
+from vertexsdk.engine.processor import Processor, with_classes
+from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
+from vertexsdk.graph.load.build_topology import NO_GHOSTS, NO_KIND, Inbound, Variant, build_topology
+from vertexsdk.graph.topology.topology import Topology
+
+Array = NDArray[Any]
+
+
+class RecomputedPartition(ArenaPartition):
+    """The graph of a partition, and the iterations that compute an answer for it as it is.
+
+    Args:
+        plan: of the loop.
+        layout: of the adjacency.
+        partition: its number.
+        choice: the delay bound of the iterations.
+    """
+
+    def __init__(self, plan: Plan, layout: str, partition: int, choice: BoundChoice) -> None:
+        super().__init__(plan, layout, partition, {"kind": (np.uint8, NO_KIND)})
+        self.choice = choice
+        self._iterations: Iterations | None = None  # of the answer to the graph as it is
+
+    def begin(self, new: NewPartition) -> None:
+        """See `ArenaPartition`."""
+        super().begin(new)
+        if new.kind is not None:
+            self.arena["kind"][...] = new.kind
+        self.arena.meta |= {"clock": 0, "aggregates": {}, "settled": False, "unwritten": False}
+
+    def fork(self) -> RecomputedPartition:
+        """See `LoopPartition`; iterations that have not ended begin again there."""
+        other = super().fork()
+        other._iterations = None
+        return other
+
+    @property
+    def begun(self) -> bool:
+        """See `LoopPartition`: every answer begins with `init`."""
+        return False
+
+    @property
+    def aggregates(self) -> dict[str, Any]:
+        """What aggregators read last."""
+        return dict(self.arena.meta["aggregates"])
+
+    @property
+    def pending(self) -> int:
+        """How many vertices are to gather."""
+        return 0 if self.arena.meta["settled"] else self.graph.vertices
+
+    def take(
+        self, columns: Mapping[str, Array], *, strict: bool
+    ) -> Steps[tuple[dict[str, int], list[int], int]]:
+        """See `LoopPartition`; no vertex is touched before the next answer."""
+        self.expect_changes(len(columns["kind"]))
+        changes = self.graph.resolve(columns)
+        counts, absent = changes.counts, changes.absent
+        self.refused = False
+        if strict:
+            end = SuperstepEnd(vertices=len(absent))
+            _, ends = yield from end_superstep([], end)
+            self.refused = any(e.vertices for e in ends)
+        if self.refused or (self.graph.alone and not len(changes.edits)):
+            return counts, absent, 0
+        self.graph.edit(changes)
+        self.graph.tidy()
+        self.arena.meta["settled"] = False
+        self._iterations = None
+        return counts, absent, 0
+
+    def iterate(self, command: LoopCommand, report: LoopReport) -> Steps[None]:
+        """Iterate, from `init` after changes; where nothing has changed the answer stands."""
+        meta, work = self.arena.meta, report.work
+        report.warm = False
+        if meta["settled"]:
+            work.reason, work.quiet = "nothing changed", True
+            return
+        if self._iterations is None:
+            self._iterations = yield from self._begin()
+        run = self._iterations
+        before = run.iterations
+        report.failure = yield from run.run(work, command.seconds, command.iterations)
+        work.iterations = run.iterations - before
+        meta["clock"] += work.iterations
+        report.statistics = run.statistics
+        meta["aggregates"] = run.master.aggregates
+        meta["unwritten"] = True
+        work.reason, work.quiet = run.master.reason, run.master.reason is not None
+        meta["settled"] = work.quiet
+
+    def _begin(self) -> Steps[Iterations]:
+        """Arrange the graph as it is for iterations."""
+        plan, graph = self.plan, self.graph
+        topology, total = yield from self._topology()
+        processor = Processor(plan, graph.partition, total, topology, graph.id_codec)
+        return Iterations(processor, make_master(plan, total), self.choice)
+
+    def _topology(self) -> Steps[tuple[Topology, int]]:
+        """The graph as a run takes it, and how many vertices all partitions have."""
+        plan, graph, program = self.plan, self.graph, self.plan.program
+        partition = graph.partition
+        placement = graph.mirrors.placement
+        ghosts = "each" if plan.each else "combined"
+        variant = Variant(program.direction, program.value_dtype, ghosts)
+        rows = graph.local_rows(program.direction, each=plan.each)
+        blocks = [
+            (p, encode_bytes(rows.ghosts_of(p).to_columns()))
+            for p in range(len(plan.topologies))
+            if p != partition
+        ]
+        self.sent += sum(len(block) for _, block in blocks)
+        end = SuperstepEnd(vertices=graph.vertices)
+        received, ends = yield from end_superstep(blocks, end)
+        inbound = [NO_GHOSTS] * len(plan.topologies)
+        for p, block in received:
+            inbound[p] = Inbound.from_columns(decode(block, trusted=True)[0])
+        topology = build_topology(
+            rows, inbound, variant, partition=partition, placement=placement, threads=plan.threads
+        )
+        if len(program.classes) > 1:
+            topology = replace(topology, kind=self.arena["kind"][graph.in_order()])
+        if "name.code" in self.arena:
+            topology = replace(topology, names=graph.names.packed(topology.ids))
+        for array in topology.to_columns()[0].values():
+            array.flags.writeable = False  # as those that were loaded, or kernels compile twice
+        return with_classes(topology, plan), sum(e.vertices for e in ends)
+
+    def written(self) -> tuple[str, dict[str, Array]] | None:
+        """The columns of a base, if there were iterations since the last call."""
+        if not self.arena.meta["unwritten"] or self._iterations is None:
+            return None
+        self.arena.meta["unwritten"] = False
+        columns = self._iterations.processor.result()
+        if self.arena.meta["settled"]:
+            self._iterations = None
+        return "base", columns

@@ -1,0 +1,760 @@
+"""The graph of one partition, in an arena: its vertices and edges, changed in place.
+
+A vertex that goes keeps its place, in case it returns, until most places are of vertices that went.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from vertexsdk.arrays.packed_strings import take_strings, unpack_strings
+from vertexsdk.arrays.radix_sort import order_of_pairs
+from vertexsdk.arrays.threads import run_all
+from vertexsdk.compile.adjacency_kernels import edge_index, entries_of
+from vertexsdk.engine import _row_kernels as kernels
+from vertexsdk.engine._mirrors import Mirrors
+from vertexsdk.engine._row_kernels import BACKWARD, DELETE, FORWARD
+from vertexsdk.engine.arena import Arena
+from vertexsdk.engine.new_partition import NewPartition
+from vertexsdk.engine.row_edits import PARALLEL_EDITS, Edits, RowPool, distinct, in_parts
+from vertexsdk.graph.changes.changes import COUNTS
+from vertexsdk.graph.load.build_topology import AdjacencyRows, LocalRows, with_ghosts
+from vertexsdk.graph.topology.edge_attributes import (
+    NO_FLOAT,
+    NO_INT,
+    defaults,
+    is_left_out,
+    left_out,
+)
+from vertexsdk.graph.topology.id_codec import IdCodec
+from vertexsdk.graph.topology.topology import Topology
+
+Array = NDArray[Any]
+SPARE = 1 << 16  # places of vertices that went which are always kept
+
+
+@dataclass(slots=True)
+class ResolvedChanges:
+    """What a batch of changes comes to in one partition; nothing is changed yet.
+
+    Attributes:
+        edits: one per edge with an end here that changes.
+        counted: bool[k], which of the edits are of edges out of this partition's own vertices.
+        counts: by the names of `COUNTS`; a change is counted by the partition of its source.
+        absent: numbers of the changes, counted here, which met no edge.
+    """
+
+    edits: Edits
+    counted: Array
+    counts: dict[str, int]
+    absent: list[int]
+
+
+class PartitionGraph:
+    """The vertices of one partition, all edges at them, and what their owner keeps by place.
+
+    Args:
+        arena: where it is; `create` fills a new one.
+        layout: of the adjacency.
+        partition, partitions: the partition's number, and how many there are.
+        threads: that kernels may use.
+        columns: dtype and default of every other array with an entry for each place, by name.
+        value: value dtype of the program, see `edge_attributes`.
+    """
+
+    def __init__(
+        self,
+        arena: Arena,
+        layout: str,
+        partition: int,
+        partitions: int,
+        threads: int,
+        columns: Mapping[str, tuple[DTypeLike, Any]],
+        value: str | None,
+    ) -> None:
+        self.arena, self.partition, self.layout = arena, partition, layout
+        self.mirrors = Mirrors(arena, partition, partitions)
+        self.alone = self.mirrors.alone
+        self.adjacency = Adjacency(arena, layout, threads, value)
+        self.index = VertexIndex(arena, threads)
+        self.names = VertexNames(arena)
+        self._columns = {"alive": (np.uint8, 0), "named": (np.bool_, False), **columns}
+
+    def create(self, new: NewPartition) -> None:
+        """Begin with a graph."""
+        t = new.topology
+        self.mirrors.create(new.placement)
+        self.index.create(t.ids)
+        if new.names is not None:
+            self.names.create(*new.names)
+        self.adjacency.create(t, new.edges)
+        for name, (dtype, _) in self._columns.items():
+            self.arena.resize(name, 0, dtype)
+        self._grow(0)
+        self.arena["named"][...] = new.named
+        everyone = np.arange(t.n)
+        alive = (self._degrees(everyone) > 0) | new.named
+        self.arena["alive"][...] = alive & self.mirrors.are_local(everyone)
+        self.arena.meta["vertices"] = int(self.arena["alive"].sum())
+
+    @property
+    def id_codec(self) -> IdCodec | None:
+        """The names of string ids; None where ids are integers."""
+        return IdCodec(self.names) if "name.code" in self.arena else None
+
+    @property
+    def vertices(self) -> int:
+        """How many vertices the partition has."""
+        return int(self.arena.meta["vertices"])
+
+    def everyone(self) -> Array:
+        """The places (int32, ascending) of all vertices that are there."""
+        alive = self.arena["alive"]
+        if self.vertices == len(alive):
+            return np.arange(len(alive), dtype=np.int32)
+        return np.flatnonzero(alive.view(np.bool_)).astype(np.int32)
+
+    def in_order(self) -> Array:
+        """The places (int32) of all vertices that are there, ascending by id."""
+        order = self.index.order
+        there: Array = order[self.arena["alive"][order] != 0]
+        return there
+
+    def resolve(self, columns: Mapping[str, Array]) -> ResolvedChanges:
+        """Find what changes, in order, come to; vertices that are new get places.
+
+        Args:
+            columns: as those of `LoopPartition.take`.
+        """
+        kind, source, target, value = (columns[n] for n in ("kind", "source", "target", "value"))
+        mirrors = self.mirrors
+        number, own = np.arange(len(kind)), mirrors.owns(source)
+        if not self.alone:
+            number = np.flatnonzero(own | mirrors.owns(target))
+            kind, source, target, value = (x[number] for x in (kind, source, target, value))
+            own = own[number]
+        a, b = self._places(kind, source, target)
+        edits, counts, absent = self.adjacency.resolve(kind, a, b, value)
+        if not self.alone:
+            counts = self.adjacency.resolve(kind[own], a[own], b[own], value[own])[1]
+            absent &= own
+        return ResolvedChanges(edits, mirrors.are_local(edits.row), counts, number[absent].tolist())
+
+    def edit(self, changes: ResolvedChanges) -> tuple[Edits, Array, Array]:
+        """Make the changes; return edits of out-rows, and the vertices that came, and that went.
+
+        Returns:
+            The edits, and places (int32, ascending).
+        """
+        rows = changes.edits
+        if len(rows):
+            rows = self.adjacency.edit(rows, changes.counted)
+        return rows, *self._update_presence(changes.edits)
+
+    def tidy(self) -> Array | None:
+        """Compact rows; where most places are of vertices that went, give places anew.
+
+        Returns:
+            The new place of each old one (int32), -1 for those that went; None where all stay.
+        """
+        self.adjacency.compact()
+        places = self.index.n - int(self.arena.meta["mirrors"])
+        if places <= 2 * self.vertices + SPARE:
+            return None
+        return self._renumber(self._used_places())
+
+    def _places(self, kind: Array, source: Array, target: Array) -> tuple[Array, Array]:
+        a, b = self.index.find(source), self.index.find(target)
+        unknown = (kind == 0) & ((a < 0) | (b < 0))
+        if unknown.any():
+            ids = np.concatenate([source[unknown & (a < 0)], target[unknown & (b < 0)]])
+            before = self.index.n
+            self.index.add(np.unique(ids))
+            self._grow(before)
+            a, b = self.index.find(source), self.index.find(target)
+        return a, b
+
+    def _grow(self, before: int) -> None:
+        n = self.index.n
+        self.adjacency.grow(n)
+        self.mirrors.grow(self.arena["ids"])
+        for name, (_, default) in self._columns.items():
+            self.arena.resize(name, n)[before:] = default
+
+    def _degrees(self, places: Array) -> Array:
+        """Edges in and out of vertices."""
+        total = np.zeros(len(places), np.int64)
+        for rows in (self.adjacency.out, self.adjacency.into):
+            total += rows.array("stop")[places] - rows.array("start")[places]
+        return total
+
+    def _update_presence(self, edits: Edits) -> tuple[Array, Array]:
+        """Note which vertices are there; return those which came, and those which went."""
+        a = self.arena
+        places = distinct(np.concatenate([edits.row, edits.key]), self.index.n)
+        places = self.mirrors.local(places)
+        there = (self._degrees(places) > 0) | a["named"][places]
+        was = a["alive"][places] != 0
+        fresh: Array = places[there & ~was]
+        gone = places[was & ~there]
+        a["alive"][places] = there
+        a.meta["vertices"] += len(fresh) - len(gone)
+        return fresh.astype(np.int32), gone
+
+    def order_rows(self) -> bool:
+        """Have rows, and vertices, in the order of ids, as in a graph that is loaded as it is now.
+
+        Returns:
+            Whether places were given anew.
+        """
+        places = self._used_places()
+        if self.index.ascending and len(places) == self.index.n:
+            return False
+        self._renumber(places)
+        return True
+
+    def _used_places(self) -> Array:
+        """The places of the vertices that are there, and of mirrors with edges, ascending by id."""
+        order, everyone = self.index.order, np.arange(self.index.n)
+        used_mirrors = (self._degrees(everyone) > 0) & ~self.mirrors.are_local(everyone)
+        used: Array = order[(self.arena["alive"][order] != 0) | used_mirrors[order]]
+        return used
+
+    def _renumber(self, places: Array) -> Array:
+        """Give places to these vertices, in this order, and to no others."""
+        a = self.arena
+        new = self.index.renumber(places)
+        self.mirrors.renumber(places)
+        self.adjacency.renumber(places, new)
+        for name in self._columns:
+            a.put(name, a[name][places])
+        return new
+
+    def local_rows(self, direction: str, *, each: bool) -> LocalRows:
+        """The rows of the partition's vertices as they are, for `build_topology`.
+
+        Args:
+            direction: in which the program follows edges, as in `Variant`.
+            each: a ghost per remote edge.
+        """
+        order = self.index.order
+        alive = self.arena["alive"][order] != 0
+        used = order[alive | (self._degrees(order) > 0)]
+        own = np.flatnonzero(self.mirrors.are_local(used))
+        rank = np.empty(self.index.n, np.int32)
+        rank[used] = np.arange(len(used), dtype=np.int32)
+        symmetric = self.layout == "undirected"
+        ways = {"out": FORWARD, "in": BACKWARD}.get(direction, FORWARD | BACKWARD)
+        target, pick, reverse, lengths = self.adjacency.arrange(
+            used[own], rank, FORWARD if symmetric else ways, as_set=direction == "undirected"
+        )
+        start = np.zeros(len(used) + 1, np.int64)
+        start[own + 1] = lengths
+        both = direction == "both" and not symmetric
+        rows = AdjacencyRows(
+            np.cumsum(start), target, self.adjacency.values_at(pick), reverse if both else None,
+            0, 0, 0,
+        )  # fmt: skip
+        ids = self.arena["ids"][used]
+        if self.alone:
+            return LocalRows(ids, rows, np.empty(0, np.int32), np.zeros(2, np.int64))
+        owners = self.arena["owner"][used].astype(np.int32)
+        return with_ghosts(ids, rows, self.partition, self.mirrors.partitions, owners, each)
+
+    def edges(self) -> tuple[Array, Array, Array | None]:
+        """Every edge with an end here, one without direction once: places of its ends, its value.
+
+        Returns:
+            Sources and targets (int32[k]), and values or None.
+        """
+        row, at = self.adjacency.entries()
+        return row, self.adjacency.out.array("key")[at], self.adjacency.values_at(at)
+
+    def own_edges(self) -> tuple[Array, Array, Array, Array | None]:
+        """Every edge out of the partition's vertices, one without direction once.
+
+        Returns:
+            Ids of all places, how many edges are out of each, places of targets, and values or
+            None.
+        """
+        row, target, value = self.edges()
+        if not self.alone:
+            own = self.mirrors.are_local(row)
+            row, target = row[own], target[own]
+            value = None if value is None else value[own]
+        count = np.bincount(row, minlength=self.index.n)
+        return self.arena["ids"], count, target, value
+
+
+_DENSE = 8  # entries of a table per vertex, at most
+
+
+class VertexIndex:
+    """The ids of vertices (int64[n], by place), their order, and a table where ids are dense.
+
+    Places never change; a vertex which comes gets the next one. Where there is a table, the order
+    of those that came last is found only when it is asked for.
+    """
+
+    def __init__(self, arena: Arena, threads: int) -> None:
+        self.arena, self.threads = arena, threads
+
+    def create(self, ids: Array) -> None:
+        """Begin with these ids, ascending."""
+        self.arena.put("ids", ids.astype(np.int64))
+        self.arena.put("ordered", np.arange(len(ids), dtype=np.int32))
+        self._tabulate()
+
+    @property
+    def order(self) -> Array:
+        """All places (int32), ascending by id."""
+        ids, order = self.arena["ids"], self.arena["ordered"]
+        if len(order) < self.n:
+            new = np.arange(len(order), self.n, dtype=np.int32)
+            new = new[np.argsort(ids[new])]
+            at = np.searchsorted(ids[order], ids[new])
+            self.arena.put("ordered", np.insert(order, at, new))
+        return self.arena["ordered"]
+
+    @property
+    def ascending(self) -> bool:
+        """Whether places ascend by id, as they do in a graph as it is loaded."""
+        order = self.order
+        return bool((order[1:] > order[:-1]).all())
+
+    def renumber(self, places: Array) -> Array:
+        """Keep these places only, in this order, ascending by id.
+
+        Returns:
+            The new place of each old one (int32), -1 for those which are not kept.
+        """
+        new = np.full(self.n, -1, np.int32)
+        new[places] = np.arange(len(places), dtype=np.int32)
+        self.create(self.arena["ids"][places])
+        return new
+
+    @property
+    def n(self) -> int:
+        """How many places there are."""
+        return self.arena.length("ids")
+
+    def _tabulate(self) -> None:
+        ids = self.arena["ids"]
+        low, high = (int(ids.min()), int(ids.max())) if len(ids) else (0, 0)
+        span = high - low + 1
+        dense = span <= _DENSE * len(ids) + (1 << 20)
+        self.arena.meta["table"] = low if dense else None
+        if dense:
+            table = self.arena.resize("table", span + span // 2, np.int32)
+            table[...] = 0
+            table[ids - low] = np.arange(1, len(ids) + 1)
+        else:
+            self.arena.put("sorted", ids[self.order])
+
+    def find(self, ids: Array) -> Array:
+        """The places of ids (int32), -1 for those which have none."""
+        found = np.empty(len(ids), np.int32)
+        base = self.arena.meta["table"]
+        if base is not None:
+            table, look_up = self.arena["table"], kernels.look_up
+            call: Any = look_up
+            in_parts(len(ids), self.threads, lambda a, b: call(a, b, ids, table, base, found))
+            return found
+        known = self.arena["sorted"]
+        at = np.minimum(np.searchsorted(known, ids), max(len(known) - 1, 0))
+        found[:] = -1
+        if len(known):
+            here = known[at] == ids
+            found[here] = self.order[at[here]]
+        return found
+
+    def add(self, ids: Array) -> None:
+        """Give places to ids which have none; distinct, ascending."""
+        n, count = self.n, len(ids)
+        if not count:
+            return
+        self.arena.resize("ids", n + count)[n:] = ids
+        base = self.arena.meta["table"]
+        if base is None:
+            self.arena.put("sorted", self.arena["ids"][self.order])
+        elif base <= ids[0] and ids[-1] - base < self.arena.length("table"):
+            self.arena["table"][ids - base] = np.arange(n + 1, n + count + 1)
+        else:
+            self._tabulate()
+
+
+class VertexNames:
+    """Packed names in the order in which they came, and their codes in order."""
+
+    def __init__(self, arena: Arena) -> None:
+        self.arena = arena
+
+    def create(self, codes: Array, offsets: Array, data: Array) -> None:
+        """Begin with the names of some codes (int64[n], ascending)."""
+        self.arena.put("name.code", codes)
+        self.arena.put("name.place", np.arange(len(codes), dtype=np.int32))
+        self.arena.put("name.offsets", offsets)
+        self.arena.put("name.bytes", data)
+
+    @property
+    def codes(self) -> Array:
+        """The codes of all names, ascending."""
+        return self.arena["name.code"]
+
+    def add(self, codes: Array, offsets: Array, data: Array) -> None:
+        """Add names, each with a code that none has yet; in any order."""
+        if not len(codes):
+            return
+        arena = self.arena
+        count, start = arena.length("name.code"), arena.length("name.bytes")
+        order = np.argsort(codes)
+        at = np.searchsorted(arena["name.code"], codes[order])
+        arena.put("name.code", np.insert(arena["name.code"], at, codes[order]))
+        places = (count + order).astype(np.int32)
+        arena.put("name.place", np.insert(arena["name.place"], at, places))
+        arena.resize("name.offsets", count + len(codes) + 1)[count + 1 :] = offsets[1:] + start
+        arena.resize("name.bytes", start + len(data))[start:] = data
+
+    def packed(self, codes: Array) -> tuple[Array, Array]:
+        """The names of some codes, packed."""
+        arena = self.arena
+        places = arena["name.place"][np.searchsorted(arena["name.code"], codes)]
+        return take_strings(arena["name.offsets"], arena["name.bytes"], places.astype(np.int64))
+
+    def name(self, code: int) -> str:
+        """The name of a code."""
+        return unpack_strings(*self.packed(np.array([code])))[0]
+
+    def code(self, name: str) -> int:
+        """The code of a name, -1 where it has none; codes order as names do by code point."""
+        codes = self.codes
+        at = bisect_left(range(len(codes)), name, key=lambda k: self.name(int(codes[k])))
+        known = at < len(codes) and self.name(int(codes[at])) == name
+        return int(codes[at]) if known else -1
+
+
+# The adjacency of a partition whose graph changes, in an arena; see `row_edits`.
+#
+# Out-rows and in-rows are kept apart where edges have a direction. Where methods follow edges both
+# ways, or the graph is undirected, one set of rows of neighbours serves as both. In rows of
+# neighbours of a directed graph each entry says which way its edges go; their values are not kept.
+
+
+class RowTopology:
+    """The arrays of an adjacency as methods and messages take them; see `Topology`."""
+
+    partition, partitions, ghosts = 0, 1, 0
+    kind = reverse = names = producers = in_order = None
+    ghost_ids = np.zeros(0, np.int64)
+    inbound = np.zeros(0, np.int32)
+
+    def __init__(self, ids: Array, out: RowPool, into: RowPool, m: int, valued: bool) -> None:
+        self.ids, self.n, self.m = ids, len(ids), m
+        self.start, self.stop, self.target = out.read("start"), out.read("stop"), out.read("key")
+        self.value = out.read("value") if valued else None
+        self.in_start, self.in_stop = into.read("start"), into.read("stop")
+        self.in_source = into.read("key")
+        self.in_value = into.read("value") if valued else self.in_source
+
+    def in_cuts(self, parts: int) -> NDArray[np.int64]:
+        """Cut the vertices into ranges with about equal numbers of in-edges; see `Topology`."""
+        if parts == 1:
+            return np.array([0, self.n], np.int64)
+        ends = np.cumsum(self.in_stop - self.in_start)
+        inner = np.searchsorted(ends, np.linspace(0, ends[-1], parts + 1)[1:-1])
+        return np.concatenate([[0], inner, [self.n]]).astype(np.int64)
+
+
+RowTopology.ghost_ids.flags.writeable = False
+RowTopology.inbound.flags.writeable = False
+
+
+class Adjacency:
+    """Rows of all vertices, by their places; edges are added, removed, and given other values.
+
+    Args:
+        arena: where it is.
+        layout: "directed", "undirected" (edges without direction) or "neighbours".
+        threads: for large batches.
+        value_type: value dtype of the program, see `edge_attributes`.
+    """
+
+    def __init__(self, arena: Arena, layout: str, threads: int, value_type: str | None) -> None:
+        self.arena, self.layout, self.threads = arena, layout, threads
+        self.value_type = value_type
+        self.out = RowPool(arena, "out", threads)
+        self.into = RowPool(arena, "in", threads) if layout == "directed" else self.out
+
+    @property
+    def bits(self) -> bool:
+        """Whether values of entries are ways of edges."""
+        return self.layout == "neighbours"
+
+    @property
+    def edges(self) -> int:
+        """How many edges there are; one without direction counts once."""
+        return int(self.arena.meta["edges"])
+
+    def topology(self, ids: Array) -> RowTopology:
+        """The arrays as they are now."""
+        valued = self.out.valued and not self.bits
+        return RowTopology(ids, self.out, self.into, int(self.arena.meta["entries"]), valued)
+
+    def create(self, t: Topology, edges: int) -> None:
+        """Begin with a graph of one partition, loaded with its edges in their direction."""
+        self.arena.meta["edges"] = edges
+        if self.bits:
+            self._neighbours(t)
+        else:
+            kind = None if t.value is None else t.value.dtype
+            shape = () if t.value is None else t.value.shape[1:]
+            none = np.zeros(0, np.int64)
+            self.out.create(np.diff(t.start), kind, shape)
+            self._fill(self.out, t.start, t.target, none if t.value is None else t.value)
+            if self.into is not self.out:
+                self.into.create(np.diff(t.in_start), kind, shape)
+                values = none
+                if t.value is not None:
+                    index = edge_index(t.start, t.target, t.in_start, t.inbound)
+                    values = t.value[index]
+                self._fill(self.into, t.in_start, t.in_source, values)
+        self.arena.meta["entries"] = self.out.entries()
+
+    def _fill(self, rows: RowPool, start: Array, pool: Array, value: Array) -> None:
+        spread: Any = kernels.spread
+        arrays = [rows.array(name) for name in ("start", "stop", "key")]
+        valued = rows.valued
+        into = rows.values()
+        in_parts(
+            len(start) - 1, self.threads,
+            lambda a, b: spread(a, b, start, start[1:], pool, value, *arrays, into, valued),
+        )  # fmt: skip
+
+    def _neighbours(self, t: Topology) -> None:
+        merge: Any = kernels.both_ways
+        counts = np.zeros(t.n, np.int64)
+        none, no_bits = np.zeros(0, np.int32), np.zeros(0, np.uint8)
+        given = t.start, t.target, t.in_start, t.in_source
+        zeros = np.zeros(t.n, np.int64)
+        in_parts(
+            t.n, self.threads,
+            lambda a, b: merge(a, b, *given, zeros, counts, none, no_bits, False),
+        )  # fmt: skip
+        self.out.create(counts, np.uint8)
+        arrays = [self.out.array(name) for name in ("start", "stop", "key", "value")]
+        in_parts(t.n, self.threads, lambda a, b: merge(a, b, *given, *arrays, True))
+
+    def grow(self, n: int) -> None:
+        """Have n vertices."""
+        self.out.grow(n)
+        if self.into is not self.out:
+            self.into.grow(n)
+
+    def resolve(
+        self, kind: Array, source: Array, target: Array, value: Array
+    ) -> tuple[Edits, dict[str, int], Array]:
+        """What changes in order come to; nothing is changed yet.
+
+        Args:
+            kind: uint8[k], see `Changes`.
+            source, target: int32[k] places, -1 for vertices that have none; an edge without
+                direction has one spelling, see `cast`.
+            value: [k] or [k, w]; see `edge_attributes` for changes without one.
+
+        Returns:
+            One edit per edge, counts by the names of `COUNTS`, and which changes were absent.
+        """
+        absent = (source < 0) | (target < 0)
+        here = np.flatnonzero(~absent)
+        a, b = source[here], target[here]
+        order = order_of_pairs(a, b)
+        here, a, b = here[order], a[order], b[order]
+        place = self.out.find(a, b)
+        if self.bits:
+            known = np.flatnonzero(place >= 0)
+            place[known[(self.out.array("value")[place[known]] & FORWARD) == 0]] = -1
+        pool = self._value_bits(self.out.values())
+        given = value[here]
+        if self.out.valued and not self.bits:
+            given = given if self.out.shape else _of_type(given, self.out.values().dtype)
+        bits = self._value_bits(given)
+        k, width = bits.shape
+        what, head, missing = np.empty(k, np.uint8), np.empty(k, np.int64), np.zeros(k, np.bool_)
+        old, new = np.empty((2, k, width), np.int64)
+        numbers = np.zeros(len(COUNTS), np.int64)
+        resolve: Any = kernels.resolve
+        found = resolve(
+            a, b, kind[here], bits, place, pool, *self._gaps(width), what, old, new, head, numbers,
+            missing,
+        )  # fmt: skip
+        absent[here] = missing
+        numbers[COUNTS.index("absent")] += len(absent) - k
+        at = head[:found]
+        values = (self._of_bits(x[:found]) for x in (old, new))
+        edits = Edits(a[at], b[at], what[:found], *values)
+        return edits, dict(zip(COUNTS, numbers.tolist(), strict=True)), absent
+
+    def _value_bits(self, values: Array) -> Array:
+        """Values of edges as bits, int64[k, w]."""
+        if not self.out.valued or self.bits:
+            return np.empty((len(values), 0), np.int64)
+        return np.ascontiguousarray(values).view(np.int64).reshape(len(values), self.out.width)
+
+    def _of_bits(self, bits: Array) -> Array:
+        """The values of which these are the bits."""
+        if not bits.shape[1]:
+            return np.zeros(len(bits), np.uint8)
+        return bits if self.out.shape else bits.reshape(-1).view(self.out.values().dtype)
+
+    def _gaps(self, width: int) -> tuple[Array, Array]:
+        """The bits of what changes leave out, and of what a new edge then has."""
+        value = self.value_type if width else None
+        return left_out(value), defaults(value)
+
+    def edit(self, edits: Edits, counted: Array) -> Edits:
+        """Make edits of edges; return the edits of out-rows that this comes to.
+
+        Args:
+            counted: bool[k], which of them count in `edges`.
+        """
+        self.arena.meta["edges"] += _added(edits.what[counted])
+        if self.layout == "neighbours":
+            edits = self._net(edits)
+        elif self.layout == "undirected":
+            edits = _both(edits)
+        self.arena.meta["entries"] += _added(edits.what)
+        if self.into is self.out:
+            calls = self.out.edit(edits, self.threads)
+        else:
+            half = (self.threads + 1) // 2
+            calls = [*self.out.edit(edits, half), *self.into.edit(edits.turned(), half)]
+        if len(edits) >= PARALLEL_EDITS:
+            run_all(calls)
+        else:
+            for call in calls:
+                call()
+        return edits
+
+    def _net(self, edits: Edits) -> Edits:
+        """Edits of entries with bits; those that only change which way edges go are made too."""
+        row = np.concatenate([edits.row, edits.key])
+        key = np.concatenate([edits.key, edits.row])
+        order = order_of_pairs(row, key)
+        way = np.repeat(np.array([FORWARD, BACKWARD], np.uint8), len(edits))[order]
+        what = np.concatenate([edits.what, edits.what])[order]
+        k = len(row)
+        out_row, out_key = np.empty(k, np.int32), np.empty(k, np.int32)
+        out_what, bits = np.empty(k, np.uint8), np.empty(k, np.uint8)
+        net: Any = kernels.net_bits
+        arrays = [self.out.array(name) for name in ("start", "stop", "key", "value")]
+        found = net(row[order], key[order], what, way, *arrays, out_row, out_key, out_what, bits)
+        return Edits(out_row[:found], out_key[:found], out_what[:found], bits[:found], bits[:found])
+
+    def entries(self) -> tuple[Array, Array]:
+        """Every edge once: its row, and the place of its entry in the pool of out-rows."""
+        start, stop = self.out.array("start"), self.out.array("stop")
+        at, row = entries_of(np.arange(len(start)), start, stop)
+        if self.layout == "directed":
+            return row, at
+        if self.bits:
+            chosen = (self.out.array("value")[at] & FORWARD) != 0
+        else:
+            ids = self.arena["ids"]
+            chosen = ids[row] <= ids[self.out.array("key")[at]]
+        return row[chosen], at[chosen]
+
+    def values_at(self, pick: Array) -> Array | None:
+        """The values of entries; None where edges have none.
+
+        Args:
+            pick: places in the pool of out-rows, or -1 - places in that of in-rows.
+        """
+        if not self.out.valued or self.bits:
+            return None
+        values, into = self.out.array("value")[np.maximum(pick, 0)], np.flatnonzero(pick < 0)
+        values[into] = self.into.array("value")[-1 - pick[into]]
+        return values
+
+    def arrange(
+        self, places: Array, rank: Array, ways: int, *, as_set: bool
+    ) -> tuple[Array, Array, Array, Array]:
+        """The rows of vertices one after the other, as `_row_kernels.arrange` has them.
+
+        Returns:
+            Ranks of targets (int32[m]), see `values_at`, whether each entry is of an in-row, and
+            how many entries each vertex has.
+        """
+        pools = [
+            tuple(rows.array(name) for name in ("start", "stop", "key"))
+            for rows in (self.out, self.into)
+        ]
+        n, arrange = len(places), cast(Any, kernels.arrange)
+        start = np.zeros(n + 1, np.int64)
+        target, pick, reverse = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.bool_)
+
+        def run(into: Array, fill: bool) -> None:
+            given = places, rank, *pools, ways, as_set, into, target, pick, reverse, fill
+            in_parts(n, self.threads, lambda a, b: arrange(a, b, *given))
+
+        if as_set:
+            run(start[1:], False)
+        else:
+            for pool, way in zip(pools, (FORWARD, BACKWARD), strict=True):
+                if ways & way:
+                    start[1:] += (pool[1] - pool[0])[places]
+        lengths = start[1:].copy()
+        np.cumsum(start, out=start)
+        m = int(start[-1])
+        target, pick, reverse = np.empty(m, np.int32), np.empty(m, np.int64), np.empty(m, np.bool_)
+        run(start, True)
+        return target, pick, reverse, lengths
+
+    def renumber(self, places: Array, new: Array) -> None:
+        """Keep the vertices at `places` only, in this order; `new` has their places by old ones."""
+        for rows in {id(r): r for r in (self.out, self.into)}.values():
+            rows.renumber(places, new)
+
+    def compact(self) -> None:
+        """Copy rows close together where much of a pool is not used."""
+        entries = int(self.arena.meta["entries"])
+        for rows in {id(r): r for r in (self.out, self.into)}.values():
+            if rows.wasteful(entries):
+                rows.compact()
+
+
+def _added(what: Array) -> int:
+    """How many more entries there are after edits of these kinds."""
+    return int((what == kernels.INSERT).sum() - (what == DELETE).sum())
+
+
+def _of_type(values: Array, dtype: np.dtype[Any]) -> Array:
+    """Values of changes as edges have them; what is left out stays so."""
+    if values.dtype == dtype:
+        return values
+    missing = is_left_out(values)
+    typed = np.where(missing, 0, values).astype(dtype)
+    typed[missing] = NO_FLOAT if dtype.kind == "f" else NO_INT
+    return typed
+
+
+def _both(edits: Edits) -> Edits:
+    """Each edge without direction as two entries, one at a loop."""
+    there = edits.row != edits.key
+    parts = [
+        np.concatenate([x, y[there]])
+        for x, y in (
+            (edits.row, edits.key),
+            (edits.key, edits.row),
+            (edits.what, edits.what),
+            (edits.old, edits.old),
+            (edits.new, edits.new),
+        )
+    ]
+    order = order_of_pairs(parts[0], parts[1])
+    return Edits(*(p[order] for p in parts))

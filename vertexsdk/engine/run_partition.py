@@ -1,0 +1,434 @@
+"""A partition of a run: a graph that is loaded and stays as it is, and iterations from `init`."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.compile.delivery import Delivery
+from vertexsdk.compile.plan import Plan
+from vertexsdk.engine._events_partition import PICKLED, EventPartition
+from vertexsdk.engine.answer_checks import not_finite
+from vertexsdk.engine.auto_bound import BoundChoice
+from vertexsdk.engine.commands import BeginRun, Counts, LoopCommand, LoopReport, Version, WorkDone
+from vertexsdk.engine.iterations import Iterations, make_master
+from vertexsdk.engine.loop_names import loop_of_snapshots
+from vertexsdk.engine.master import IterationStats
+from vertexsdk.engine.processor import Processor, merged
+from vertexsdk.engine.snapshot_writer import SnapshotWriter
+from vertexsdk.engine.snapshots import SnapshotPart, SnapshotRequest
+from vertexsdk.engine.supersteps import RunPosition, Steps, SuperstepEnd, end_superstep
+from vertexsdk.errors import InputError, LostError, RunError
+from vertexsdk.graph.topology.topology import Topology, graph_checksum
+from vertexsdk.program.algebra import Algebra
+from vertexsdk.state import CorruptError, SegmentRef, Store
+from vertexsdk.state.stored_columns import Described, accepted_values
+from vertexsdk.state.stored_pickles import unpickle
+from vertexsdk.state.version_writer import Writer, store_of_run
+from vertexsdk.transport.transport import Blocks
+
+
+class RunPartition:
+    """What `LoopTask` runs iterations of.
+
+    Args:
+        plan: of the run.
+        partition: its number.
+        vertices: of the graph, in all partitions.
+        choice: the delay bound.
+
+    Raises:
+        LostError: the graph is not on this host.
+    """
+
+    def __init__(self, plan: Plan, partition: int, vertices: int, choice: BoundChoice) -> None:
+        self.plan, self.partition = plan, partition
+        make: Any = Processor if plan.program.algebra is not None else EventPartition.of_run
+        try:
+            self.processor = make(plan, partition, vertices)
+        except RunError as error:
+            raise LostError(str(error)) from None
+        self.iterations = Iterations(self.processor, make_master(plan, vertices), choice)
+        self.processor.set_vertices(vertices)
+        self._loaded = graph_of(self.iterations).ids
+        self._snapshots: SnapshotWriter | None = None
+
+    def load(self, version: int) -> None:
+        """Have the state that a task on this host saved.
+
+        Raises:
+            LostError: there is none.
+        """
+        try:
+            self.processor.load(version)
+        except RunError as error:
+            raise LostError(str(error)) from None
+
+    def begin(self, begin: BeginRun, report: LoopReport) -> Steps[None]:
+        """Report what the graph is; or go on from a snapshot, if there are segments of one."""
+        plan, run = self.plan, self.iterations
+        if not begin.segments:
+            report.checksum = graph_checksum(graph_of(run))
+        else:
+            assert plan.store is not None
+            with store_of_run(plan.run, plan.store) as store:
+                yield from restore(
+                    run, store, begin.segments, alike=begin.alike, trusted=begin.trusted
+                )
+            report.position = None if plan.resident else run.position
+        if not plan.resident:
+            self.processor.save(report.version)
+
+    def _snapshot(self, request: SnapshotRequest) -> None:
+        """Copy the state as it is now; a thread stores it while iterations go on."""
+        plan = self.plan
+        assert plan.store is not None
+        if self._snapshots is None:
+            self._snapshots = SnapshotWriter(plan.store)
+        self.iterations.deliver()
+        self.processor.settle()
+        began, part = time.perf_counter(), SnapshotPart(request.number, state=True)
+        columns, meta = captured(self.iterations, self._loaded)
+        at = loop_of_snapshots(plan.loop), self.partition, self.iterations.iterations
+
+        def write(store: Store) -> list[SegmentRef]:
+            return [store.put_segment(*at, "snapshot", columns, meta)]
+
+        self._snapshots.write(part, write, began, waits=request.waits)
+
+    def close(self) -> None:
+        """Wait for what is being stored."""
+        if self._snapshots is not None:
+            self._snapshots.close()
+
+    def iterate(self, command: LoopCommand, report: LoopReport, blocks: Blocks) -> Steps[None]:
+        """Iterate as far as the command allows, and write the versions which are due.
+
+        Args:
+            blocks: what the superstep before sent here, where tasks do not stay.
+        """
+        plan, run, work = self.plan, self.iterations, report.work
+        master, before = run.master, run.iterations
+        if command.position is not None:
+            before = max(command.position.iteration - 1, 0)
+        attempt = command.attempts[self.partition] if command.attempts else None
+        with Writer(plan.run, plan.store, plan.loop, self.partition, attempt) as writer:
+            versions = _DueVersions(self, command, writer, work, before)
+            run.after_each = versions.write_if_due
+            work.hops += run.alone
+            if command.position is not None:
+                run.resume(command.position, blocks, work)
+            if command.snapshot is not None and master.reason is None:
+                self._snapshot(command.snapshot)
+                report.cut = replace(work, iterations=run.iterations - before)
+            if plan.resident or run.alone:
+                report.failure = yield from run.run(work, command.seconds, command.iterations)
+                report.position = None if plan.resident else run.position
+            elif master.reason is None:
+                end = yield from run.superstep(work)
+                report.position = replace(run.position, ends=(end,))
+                if end.failure is None:  # in another task it might be lost
+                    versions.write_if_due(master.iteration, end.progress)
+            clock = time.perf_counter()
+            if master.reason is not None:
+                versions.write_last()
+                report.not_finite = versions.not_finite
+                if plan.program.classes[0].cls.edge_values:
+                    report.messages = [self.processor.messages_along_edges()]
+            report.versions = versions.finish()
+            if self._snapshots is not None:
+                if master.reason is not None:
+                    self._snapshots.close()
+                report.snapshots = self._snapshots.finished()
+            report.seconds["commit"] = time.perf_counter() - clock
+        work.iterations = run.iterations - before
+        work.reason, work.quiet = master.reason, master.reason is not None
+        report.statistics, report.aggregates = run.statistics, dict(master.aggregates)
+        report.clock, report.vertices = run.iterations, self.processor.count
+        if not plan.resident and not (run.alone and work.quiet) and report.failure is None:
+            clock = time.perf_counter()
+            self.processor.save(report.version)
+            report.seconds["save"] = time.perf_counter() - clock
+
+
+class _DueVersions:
+    """The versions of one partition that a command writes.
+
+    Args:
+        part: the partition.
+        command: says which versions are due.
+        writer: writes them, while iterations go on.
+        work: that the command has done so far.
+        before: iterations before the command.
+
+    Attributes:
+        not_finite: of the last version, if the run has ended.
+    """
+
+    def __init__(
+        self, part: RunPartition, command: LoopCommand, writer: Writer, work: WorkDone, before: int
+    ) -> None:
+        self._part, self._every, self._newest = part, command.every, command.after
+        self._writer, self._work, self._before = writer, work, before
+        self._versions: list[Version] = []
+        self.not_finite: Counts = {}
+
+    def write_if_due(self, iteration: int, unfinished: IterationStats | None = None) -> None:
+        """Write the state at the end of an iteration, if that is due.
+
+        Args:
+            unfinished: what the iteration did here, if it is not counted yet.
+        """
+        if self._every is not None and iteration // self._every * self._every > self._newest:
+            self._write(iteration, unfinished)
+
+    def write_last(self) -> None:
+        """Write the state at the end of the run, unless that is done."""
+        last = self._part.iterations.iterations
+        if not self._versions or self._versions[-1].iteration < last:
+            self._write(last)
+
+    def finish(self) -> list[Version]:
+        """Wait until all are durable."""
+        segments = self._writer.finish()
+        return [
+            replace(v, segments=[s for s in [segments.get(v.iteration)] if s is not None])
+            for v in self._versions
+        ]
+
+    def _write(self, iteration: int, unfinished: IterationStats | None = None) -> None:
+        run, processor = self._part.iterations, self._part.processor
+        reason = run.master.reason if iteration == run.iterations else None
+        self._newest = iteration
+        columns = processor.result()
+        if reason is not None:
+            self.not_finite = not_finite(columns)
+        self._writer.add(iteration, columns, last=reason is not None)
+        work = replace(self._work)
+        if unfinished is not None:
+            work.add(unfinished)
+        work.iterations = iteration - self._before
+        self._versions.append(
+            Version(
+                iteration, [], dict(run.master.aggregates), work, processor.count,
+                reason, run.statistics,
+            )
+        )  # fmt: skip
+
+
+Array = NDArray[Any]
+Columns = dict[str, Array]
+_AGGREGATE = "aggregate."
+_META: dict[str, type] = {
+    "all_pending": bool, "changed": bool, "iteration": int, "vertices": int, "placed": int,
+    "python": list,
+}  # fmt: skip
+_NOBODY = np.empty(0, np.int32)
+
+
+def graph_of(run: Iterations) -> Topology:
+    """The partition's graph, as it was loaded if nothing has run yet."""
+    part = run.processor
+    topology: Topology = part.v.topology if isinstance(part, Processor) else part.topology
+    return topology
+
+
+def captured(run: Iterations, loaded: Array) -> tuple[Columns, dict[str, Any]]:
+    """Return copies of what `restore` takes, as the columns and the meta of a segment.
+
+    What was sent to the partition has been delivered, and settled.
+
+    Args:
+        loaded: int64[n], the vertices of the partition's graph as it was loaded.
+    """
+    master = run.master
+    columns, meta = run.processor.captured()
+    python = []
+    for name, value in master.aggregates.items():
+        column = np.empty(1, object)
+        column[0] = value
+        if run.plan.program.aggregators[name].dtype != object:
+            column = np.array([value])
+        columns[_AGGREGATE + name] = column
+        if not isinstance(value, np.ndarray | np.generic):
+            python.append(name)
+    meta |= {
+        "iteration": master.iteration, "vertices": run.vertices, "placed": zlib.crc32(loaded.data),
+        "python": python,
+    }  # fmt: skip
+    return columns, meta
+
+
+def restore(
+    run: Iterations, store: Store, refs: Sequence[SegmentRef], *, alike: bool, trusted: bool
+) -> Steps[None]:
+    """Have a partition that has not begun go on from a snapshot of the same graph.
+
+    Args:
+        refs: of all partitions that there were.
+        alike: the graph is divided as it was then.
+        trusted: pickled objects may be read.
+
+    Raises:
+        InputError: the graph is divided otherwise, and messages are not kept for each vertex.
+        CorruptError: the snapshot does not fit the graph.
+    """
+    part = run.processor
+    events = isinstance(part, EventPartition)
+    own = [ref for ref in refs if ref.key.partition == part.partition] if alike else refs
+    aggregates = run.plan.program.aggregators
+    described = _described(part, aggregates)
+    read = [_read(store, ref, described, trusted=trusted) for ref in own]
+    columns, meta = read[0]
+    if alike and meta["placed"] != zlib.crc32(graph_of(run).ids.data):
+        raise InputError(
+            f"{run.plan.program.name}: vertices are in other partitions than when the snapshot "
+            "was taken; give the partitioner that the run had, or leave out resume=True"
+        )
+    if events:
+        part.clear()
+        for ref, (pickled, _) in zip(own, read, strict=True):
+            with store.naming_segment(ref):
+                content = unpickle(pickled["pickle"].tobytes(), *PICKLED)
+                part.take_over(*content)
+    elif alike:
+        part.restore(columns, meta)
+    else:
+        yield from _divided(part, read)
+    values = {
+        name: _value(columns[_AGGREGATE + name], python=name in meta["python"])
+        for name in aggregates
+    }
+    run.resume(RunPosition(meta["iteration"], values, meta["vertices"]), [], WorkDone())
+
+
+def _described(
+    part: Processor | EventPartition, aggregators: Mapping[str, Algebra]
+) -> dict[str, Described]:
+    """What the segments of a snapshot must have."""
+    if isinstance(part, EventPartition):
+        return {"pickle": Described(np.uint8, rows="")}
+    described = part.described()
+    for name, one in aggregators.items():
+        shape = () if one.size is None else (one.size,)
+        described[_AGGREGATE + name] = Described(one.dtype, shape, rows="aggregate")
+    return described
+
+
+def _read(
+    store: Store, ref: SegmentRef, described: Mapping[str, Described], *, trusted: bool
+) -> tuple[Columns, dict[str, Any]]:
+    """The columns and the meta of a segment; places are within its vertices."""
+    columns = store.segment(ref, described=described, trusted=trusted)
+    with store.naming_segment(ref):
+        meta = accepted_values(store.table(ref).meta, _META)
+        n = len(columns["id"]) if "id" in columns else 0
+        for name in ("pending", "once.vertex"):
+            places = columns.get(name, _NOBODY)
+            if len(places) and not 0 <= places.min() <= places.max() < n:
+                raise CorruptError(f"column {name!r} has a vertex that is not there")
+        if len(columns.get("gathered", columns.get("id", _NOBODY))) < n:
+            raise CorruptError("column 'gathered' is too short")
+    return columns, meta
+
+
+def _value(column: Array, *, python: bool) -> Any:
+    value = column[0]
+    if not python or column.dtype == object:
+        return value.copy() if isinstance(value, np.ndarray) else value
+    return value.item() if column.ndim == 1 else tuple(value.tolist())
+
+
+def _divided(part: Processor, read: Sequence[tuple[Columns, dict[str, Any]]]) -> Steps[None]:
+    """Take the rows of this partition's vertices from the segments of all that there were."""
+    v, plan = part.v, part.plan
+    why = _undivided(part, read)
+    if why is not None:
+        raise InputError(
+            f"{plan.program.name}: {why}, so it goes on with {len(read)} partitions only "
+            f"(partitions={len(read)})"
+        )
+    ids, n = v.topology.ids, v.topology.n
+    everyone = np.zeros(n, np.bool_)
+    pending, same = [ids[:0]], np.zeros(n, np.bool_)
+    for columns, meta in read:
+        then = columns["id"]
+        rows = np.flatnonzero(np.isin(then, ids))
+        at = np.searchsorted(ids, then[rows])
+        everyone[at] = True
+        for name, values in v.states.items():
+            values[at] = columns[f"state.{name}"][rows]
+        for name, values in v.tracked.items():
+            values[at] = columns[f"tracked.{name}"][rows]
+        if plan.shape == "uniform":
+            v.msg[at] = columns["msg"][rows]
+        if v.gathered is not None:
+            v.gathered[at] = columns["gathered"][rows]
+            same[at] = _equal(columns["gathered"], columns["agg"])[rows]
+        pending.append(then[columns["pending"]])
+        if "once.vertex" in columns:
+            for k, vertex in enumerate(then[columns["once.vertex"]].tolist()):
+                there = int(np.searchsorted(ids, vertex))
+                if there < n and ids[there] == vertex:
+                    v.once[there] = columns["once.value"][k]
+        v.all_pending = bool(meta["all_pending"])
+    if not everyone.all():
+        raise InputError(
+            f"{plan.program.name}: the snapshot lacks {np.count_nonzero(~everyone):,} vertices of "
+            "the graph; resume with the graph of which it is"
+        )
+    yield from _combine(part)
+    waiting = np.concatenate(pending)
+    waiting = waiting[np.isin(waiting, ids)]
+    v.pending = merged(np.searchsorted(ids, waiting).astype(np.int32))
+    if v.gathered is not None:
+        v.gathered[:n][same] = v.agg[:n][same]
+        v.gathered[n:] = v.agg[n:]
+
+
+def _undivided(part: Processor, read: Sequence[tuple[Columns, dict[str, Any]]]) -> str | None:
+    """Why rows of a snapshot cannot be taken by other partitions; None if they can."""
+    if part.plan.shape not in ("uniform", "derived"):
+        return "its messages are kept for each edge"
+    if any(meta["changed"] for _, meta in read):
+        return "it has changed the graph"
+    if part.plan.reaches:
+        return "it reads the targets of targets"
+    return None
+
+
+def _combine(part: Processor) -> Steps[None]:
+    """Combine the messages of all vertices, of this partition and others."""
+    v, t, delivery = part.v, part.v.topology, part.delivery
+    ghosts = np.arange(t.n, t.n + t.ghosts, dtype=np.int32)
+    combines = part.algebra.kind != "latest"
+    if combines:
+        _recompute(delivery, ghosts, v.msg, v.agg)
+    part.outgoing = {}
+    part.send(ghosts)
+    received, _ = yield from end_superstep(part.blocks(), SuperstepEnd())
+    part.receive(received)
+    if combines:
+        _recompute(delivery, np.arange(t.n, dtype=np.int32), v.msg, v.agg)
+
+
+def _recompute(delivery: Delivery, slots: Array, msg: Array, agg: Array) -> None:
+    if len(slots):
+        delivery.recompute(slots, msg, agg)
+        delivery.finish(msg, agg)
+
+
+def _equal(a: Array, b: Array) -> Array:
+    """Which rows have the same values."""
+    rows = min(len(a), len(b))
+    a, b = a[:rows], b[:rows]
+    same: Array = (a == b) | ((a != a) & (b != b))
+    if same.ndim > 1:
+        same = np.logical_and.reduce(same, axis=1)
+    return same

@@ -1,0 +1,187 @@
+"""One partition's graph in memory: which vertices it owns, and where their messages go.
+
+A vertex belongs to the partition that its `Placement` says. Inside it, it has a local index;
+targets which other partitions own are *ghosts*. Local vertices and ghosts together are *slots*:
+slot s < n is local vertex s, slot n + k is ghost k. Messages are combined per slot before
+they leave, so a hop sends at most one value per ghost.
+
+The arrays are immutable: a program that changes the graph gets a new `Topology`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.arrays.id_hash import hash_partition
+from vertexsdk.arrays.jit import njit
+from vertexsdk.graph.topology.placement import Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """The adjacency of one partition; n vertices, g ghosts, m out-edges, b inbound ghosts.
+
+    Rows of `start`/`target` are ascending by (target id, reverse). The transposed adjacency
+    `in_start`/`in_source` has a row per slot: local sources ascending, one entry per edge,
+    then n + j for each inbound ghost j. Ghosts are one per remote target, or one per remote edge:
+    then `producers`, `in_order` and `inbound_order` are there, until a program changes the graph.
+    """
+
+    partition: int
+    partitions: int
+    ids: NDArray[np.int64]  # [n] ascending
+    start: NDArray[np.int64]  # [n + 1]
+    target: NDArray[np.int32]  # [m] slots
+    ghost_ids: NDArray[np.int64]  # [g] grouped by owner
+    ghost_start: NDArray[np.int64]  # [P + 1]
+    inbound: NDArray[np.int32]  # [b] local index behind each other partition's ghost
+    inbound_start: NDArray[np.int64]  # [P + 1]
+    in_start: NDArray[np.int64]  # [n + g + 1]
+    in_source: NDArray[np.int32]  # [m + b]
+    kind: NDArray[np.uint8] | None = None  # [n] vertex class
+    value: NDArray[Any] | None = None  # [m] edge values
+    reverse: NDArray[np.bool_] | None = None  # [m] followed against its direction
+    names: tuple[NDArray[np.int64], NDArray[np.uint8]] | None = None  # string ids
+    producers: NDArray[np.int64] | None = None  # [b] ids behind inbound ghosts, if one per edge
+    in_order: NDArray[np.int32] | None = None  # [m + b] in_source, its rows by producers' ids
+    inbound_order: NDArray[np.int32] | None = None  # [b] ghosts by other partition, producer's id
+    placement: Placement | None = None  # None: every vertex is where the hash of its id says
+
+    def owners(self, ids: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return the partition (int32[k]) which owns each vertex id (int64[k])."""
+        if self.placement is None:
+            return hash_partition(ids, self.partitions)
+        return self.placement.of(ids)
+
+    @property
+    def remote(self) -> int:
+        """The number of out-edges to other partitions."""
+        return int(self.in_start[self.n + self.ghosts] - self.in_start[self.n])
+
+    @property
+    def boundary(self) -> NDArray[np.int64]:
+        """The vertices (local indices, ascending) with a consumer in another partition."""
+        boundary = np.zeros(self.n, np.bool_)
+        boundary[self.in_source[self.in_start[self.n] : self.in_start[self.n + self.ghosts]]] = True
+        return np.flatnonzero(boundary)
+
+    @property
+    def in_value(self) -> None:
+        """Values in the order of `in_source`: kept only where the graph changes."""
+
+    @property
+    def stop(self) -> NDArray[np.int64]:
+        """Where each vertex's row ends, [n]; rows of a graph that changes need not touch."""
+        return self.start[1:]
+
+    @property
+    def in_stop(self) -> NDArray[np.int64]:
+        """Where each slot's row of the transposed adjacency ends, [n + g]."""
+        return self.in_start[1:]
+
+    def in_cuts(self, parts: int) -> NDArray[np.int64]:
+        """Cut the slots into `parts` ranges with about equal numbers of in-edges, [parts + 1]."""
+        start, rows = self.in_start, len(self.in_start) - 1
+        inner = np.linspace(0, start[-1], parts + 1)[1:-1].astype(start.dtype)
+        cuts = np.minimum(np.searchsorted(start, inner), rows)
+        return np.concatenate([[0], cuts, [rows]]).astype(np.int64)
+
+    @property
+    def n(self) -> int:
+        """The number of vertices this partition owns."""
+        return len(self.ids)
+
+    @property
+    def ghosts(self) -> int:
+        """The number of ghost slots."""
+        return len(self.ghost_ids)
+
+    @property
+    def m(self) -> int:
+        """The number of out-edges."""
+        return len(self.target)
+
+    def to_columns(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return the arrays by name and the scalars, as `from_columns` takes them."""
+        columns = {
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if f.name not in ("partition", "partitions", "names", "placement")
+            and getattr(self, f.name) is not None
+        }
+        if self.names is not None:
+            columns["names.offsets"], columns["names.bytes"] = self.names
+        meta: dict[str, Any] = {"partition": self.partition, "partitions": self.partitions}
+        if self.placement is not None and self.placement.key is not None:
+            meta["placement"] = self.placement.key  # which is resident too
+        return columns, meta
+
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> Topology:
+        """Build the topology from what `to_columns` returned.
+
+        Raises:
+            RunError: it has a placement which this host has lost.
+        """
+        arrays: dict[str, Any] = {k: v for k, v in columns.items() if not k.startswith("names.")}
+        if "names.offsets" in columns:
+            arrays["names"] = (columns["names.offsets"], columns["names.bytes"])
+        if "placement" in meta:
+            arrays["placement"] = Placement.open(meta["placement"], meta["partitions"])
+        return cls(partition=meta["partition"], partitions=meta["partitions"], **arrays)
+
+
+def graph_checksum(t: Topology) -> int:
+    """The sum modulo 2^64 of the hashes of a partition's vertices and out-edges.
+
+    Added up over all partitions it is the same for equal graphs, whatever their number. Of a vertex
+    counts its class, of an edge its value.
+
+    >>> from vertexsdk import Graph
+    >>> sums = set()
+    >>> for partitions in (1, 3):
+    ...     graph = Graph.from_arrays([1, 2, 3], [2, 3, 1], partitions=partitions)
+    ...     parts = [graph_checksum(graph.topology(("out", None, "combined"), p))
+    ...              for p in range(partitions)]
+    ...     sums.add(sum(parts) % (1 << 64))
+    >>> len(sums)
+    1
+    """
+    kinds = np.zeros(t.n, np.uint8) if t.kind is None else t.kind
+    if t.value is None:
+        values = np.zeros((len(t.target), 0), np.uint64)
+    else:
+        wide = t.value if t.value.dtype.itemsize == 8 else t.value.astype(np.float64)
+        values = wide.view(np.uint64)
+        values = values[:, None] if values.ndim == 1 else values
+    slots = np.concatenate([t.ids, t.ghost_ids]).view(np.uint64)
+    total: Any = _sum
+    return int(total(slots, t.n, t.start, t.target, kinds, values))
+
+
+@njit
+def _mixed(x: Any) -> Any:
+    """Splitmix64 (Steele, Lea and Flood, OOPSLA 2014)."""
+    x += np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@njit
+def _sum(slots, n, start, target, kinds, values):  # type: ignore[no-untyped-def]
+    total = np.uint64(0)
+    for v in range(n):
+        source = _mixed(slots[v])
+        total += _mixed(source + np.uint64(kinds[v]))
+        for e in range(start[v], start[v + 1]):
+            edge = source ^ (slots[target[e]] * np.uint64(3))
+            for k in range(values.shape[1]):
+                edge = _mixed(edge) ^ values[e, k]
+            total += _mixed(edge)
+    return total
