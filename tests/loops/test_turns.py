@@ -11,7 +11,7 @@ import pytest
 from tests.support.seeds import seed
 from vertexsdk import Graph, InputError, MainLoop
 from vertexsdk.algorithms import ConnectedComponents
-from vertexsdk.loops import turns
+from vertexsdk.loops import turns as turns_module
 from vertexsdk.loops.turns import Turns
 
 
@@ -29,7 +29,7 @@ class Clock:
 
     def work(self, seconds: float) -> None:
         self.now += seconds
-        self.cpu += seconds / turns._THREAD
+        self.cpu += seconds / turns_module._THREAD
 
     def wait(self, seconds: float | None = None) -> bool:
         assert seconds is not None, "nobody would wake this thread"
@@ -40,7 +40,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(turns, "time", clock)
+    monkeypatch.setattr(turns_module, "time", clock)
     return clock
 
 
@@ -63,7 +63,7 @@ def test_branches_have_their_share_while_changes_are_ingested(
                 clock.work(rng.uniform(0, 0.05))
                 turns.pause()
                 clock.work(rng.uniform(0, 0.05))
-    assert clock.cpu * turns._THREAD == pytest.approx(share * clock.now, rel=0.02)
+    assert clock.cpu * turns_module._THREAD == pytest.approx(share * clock.now, rel=0.02)
 
 
 def test_work_of_other_processes_is_charged_too(clock: Clock) -> None:

@@ -542,9 +542,9 @@ def _stored(f: StateField, value: Any, encode: Any) -> Any:
 
 # The vertices of one partition of an events program, which forks share until they change them.
 #
-# Each vertex is a record: it is unpickled when it is touched, and pickled again when the partition
-# is
-# forked. So a fork costs what was touched since the one before, and forks share the rest.
+# Each vertex is a record: it is unpickled when it is touched, and pickled again when the
+# partition is forked. So a fork costs what was touched since the one before, and forks share the
+# rest.
 
 
 class Records(Mapping[Any, Node]):

@@ -237,10 +237,9 @@ def _why_endless(spec: ClassSpec) -> str:
 # Which of inf and NaN a program names itself, so that they are no surprise in its state.
 #
 # An `inf` is expected where the class has it as a default, where `Min` or `Max` gives it to a
-# vertex
-# that nobody sends to, where a parameter is infinite, or where a method says `inf`. Any other one
-# has
-# come out of arithmetic: a division of an array, an overflow. The same holds for NaN.
+# vertex that nobody sends to, where a parameter is infinite, or where a method says `inf`. Any
+# other one has come out of arithmetic: a division of an array, an overflow. The same holds for
+# NaN.
 
 _NAMES = ("inf", "Inf", "infty", "Infinity", "INFINITY", "nan", "NaN", "NAN")
 

@@ -201,10 +201,8 @@ class _Column:
 # Memory that several arrays map, each as its own or copy-on-write.
 #
 # To get a page from the kernel takes some ten times as long as to copy one. So memory that no
-# array
-# maps any more is kept for the next ones, up to `_SPARE` bytes in a process. Each has a
-# descriptor,
-# so little memory is not kept, and no more than `_SPARE_FILES`.
+# array maps any more is kept for the next ones, up to `_SPARE` bytes in a process. Each has a
+# descriptor, so little memory is not kept, and no more than `_SPARE_FILES`.
 
 _T = TypeVar("_T")
 PAGE = mmap.PAGESIZE

@@ -832,10 +832,9 @@ class PartitionEnd(SuperstepEnd):
 
 # Whether a sum begins with `init` again, because from the answer before it would take longer.
 #
-# Both are exact. After few changes the answer before is close; after many, what it is wrong by may
-# fade more slowly than what `init` is wrong by. So it is remembered how many iterations `init`
-# took,
-# and after how many changes the answer before took fewer, or more.
+# Both are exact. After few changes the answer before is close; after many, what it is wrong by
+# may fade more slowly than what `init` is wrong by. So it is remembered how many iterations
+# `init` took, and after how many changes the answer before took fewer, or more.
 
 _FEW = 1 << 10  # changes after which the answer before is taken to be close
 
@@ -920,10 +919,10 @@ class RestartPolicy:
 # on a cycle may support each other in it for ever. Every vertex has a *level*, which grows from a
 # producer to who took its value, as the iteration does in which a value last changed. So a value
 # stands if the messages of producers of lower levels still give it, and what stands is well
-# founded.
-# What does not is withdrawn (`init`), and all that rested on it is looked at again.
+# founded. What does not is withdrawn (`init`), and all that rested on it is looked at again.
 #
-# The levels do the work of the dependence trees in Vora, Gupta and Xu, "KickStarter", ASPLOS 2017.
+# The levels do the work of the dependence trees in Vora, Gupta and Xu, "KickStarter", ASPLOS
+# 2017.
 
 # Why every answer begins with `init`
 MESSAGES_WORSE = "messages got worse, so the answer depends on the start"

@@ -206,11 +206,11 @@ def delay_table(delays: NDArray[np.int64]) -> dict[str, int]:
 
 # What one partition knows of all: how far each of them has come, and how far they may go.
 #
-# Partitions iterate at their own pace and report after every step. Reports come late, and those of
-# different partitions in any order. One is taken in only after those that tell of all posts which
-# its
-# partition had received by then. So the coordinator's view is always a consistent cut of the run
-# (Chandy and Lamport, 1985), and what has terminated in one cut has terminated ever after.
+# Partitions iterate at their own pace and report after every step. Reports come late, and those
+# of different partitions in any order. One is taken in only after those that tell of all posts
+# which its partition had received by then. So the coordinator's view is always a consistent cut
+# of the run (Chandy and Lamport, 1985), and what has terminated in one cut has terminated ever
+# after.
 
 
 class PaceReport(NamedTuple):

@@ -639,10 +639,8 @@ def methods_of(plan: Plan, num_vertices: int, names: IdCodec | None = None) -> l
 # Messages to other partitions where ghosts are one per edge: a producer's travels once.
 #
 # A producer that sends all of its targets the same has one message for each partition, however
-# many
-# of its targets are there. Both sides number the producers of such a pair of partitions by
-# ascending
-# id; the receiver knows which of its inbound ghosts each of them is behind.
+# many of its targets are there. Both sides number the producers of such a pair of partitions by
+# ascending id; the receiver knows which of its inbound ghosts each of them is behind.
 
 
 class ProducerMessages:

@@ -144,12 +144,11 @@ def metis(graph: Structure, partitions: int, slack: float) -> NDArray[np.int32]:
 # Two rules say how much a full partition puts off: LDG, linear deterministic greedy (Stanton and
 # Kliot, Streaming Graph Partitioning for Large Distributed Graphs, KDD 2012), and Fennel
 # (Tsourakakis, Gkantsidis, Radunovic and Vojnovic, WSDM 2014). Vertices come breadth first. With
-# LDG they come a few times over: neighbours which are yet to come are known by where they were the
-# time before (Nishimura and Ugander, Restreaming Graph Partitioning, KDD 2013), and the first time
-# by
-# the chunk of the breadth-first order in which they are: on a grid those alone are near the best,
-# and
-# without them LDG, which puts what it knows nothing of where there is most room, is far from it.
+# LDG they come a few times over: neighbours which are yet to come are known by where they were
+# the time before (Nishimura and Ugander, Restreaming Graph Partitioning, KDD 2013), and the first
+# time by the chunk of the breadth-first order in which they are: on a grid those alone are near
+# the best, and without them LDG, which puts what it knows nothing of where there is most room, is
+# far from it.
 #
 # A partition takes no vertex beyond (1 + slack) times its share of vertices and edges. Only where
 # a single vertex is heavier than the slack may one be over that, by this vertex.

@@ -328,8 +328,7 @@ def require_times(events: Changes, length: str) -> None:
 # A hash table of edges with their newest event times, as arrays; linear probing.
 #
 # A row is the source, target, time and state of an edge. A row that was forgotten stays in the
-# table,
-# without a state, until the table is made anew; a new event of its edge uses it again.
+# table, without a state, until the table is made anew; a new event of its edge uses it again.
 
 FORGOTTEN, PRESENT, REMOVED = 0, 1, 2  # states of a row
 LATE, OVERTAKEN, EXPIRED, RESULT, ROWS = range(5)  # what `fold` counts

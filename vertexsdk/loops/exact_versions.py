@@ -96,8 +96,7 @@ def _program_of(manifest: Manifest, program: AnyProgram) -> Program:
 # `vertexsdk state rescale`: have a main loop go on with another number of partitions.
 #
 # A snapshot is read by any number of partitions, each of which takes its own vertices. So a
-# version
-# that says with how many to go on is all that is to be written.
+# version that says with how many to go on is all that is to be written.
 
 
 def rescale(store: Store, loop: str, partitions: int) -> int:

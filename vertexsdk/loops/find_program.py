@@ -118,8 +118,7 @@ def _from_module(name: str) -> ModuleType:
 # What other systems call the built-in programs.
 #
 # A name is *understood* if it means exactly what the program here computes, on every graph on
-# which
-# the other system has it; else it is suggested, with the difference.
+# which the other system has it; else it is suggested, with the difference.
 
 # Names of NetworkX, igraph, GraphX, GraphFrames and Neo4j GDS, without their marks: see `_plain`.
 _UNDERSTOOD = {

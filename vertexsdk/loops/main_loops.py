@@ -352,12 +352,9 @@ _log = logging.getLogger("vertexsdk")
 # A program on the graph of another program's main loop: it has no log and no input of its own.
 #
 # The *leader* is the main loop that takes changes in. Each of its *followers* edits its own graph
-# in
-# memory by what the leader has committed. A version of a follower refers to the leader's
-# checkpoint
-# and change log in the store, so a change that the leader has acknowledged is in all of them,
-# however
-# the process ends: a follower that fails is restored from there.
+# in memory by what the leader has committed. A version of a follower refers to the leader's
+# checkpoint and change log in the store, so a change that the leader has acknowledged is in all
+# of them, however the process ends: a follower that fails is restored from there.
 
 _NONE = SnapshotPolicy(changes=1 << 62)  # the leader's are enough, as answers follow from the graph
 

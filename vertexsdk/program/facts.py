@@ -371,10 +371,9 @@ def _nonlinear(
 
 # Whether a program of sums only adds and scales its input, and so has one fixed point.
 #
-# An iteration of such a program is x -> A·x + b. Where it converges from every start, it converges
-# to
-# the same x. A program that compares or rounds what it gathered may have several fixed points, and
-# the start decides which one it reaches.
+# An iteration of such a program is x -> A·x + b. Where it converges from every start, it
+# converges to the same x. A program that compares or rounds what it gathered may have several
+# fixed points, and the start decides which one it reaches.
 
 _SENDS = ("emit", "emitAll", "contribute")
 

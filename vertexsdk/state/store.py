@@ -718,8 +718,7 @@ def _partitions(parent: Manifest | None, added: tuple[SegmentRef, ...]) -> int:
 # Copying a loop to another store on any backend: versions with all that they refer to.
 #
 # Segments and manifests keep their names, so what the target already has is not copied again,
-# loops
-# go on sharing segments, and a copy that was interrupted continues where it stopped.
+# loops go on sharing segments, and a copy that was interrupted continues where it stopped.
 
 _HOUR = 3600.0
 

@@ -379,11 +379,9 @@ class _Analysis:
 # The level at which each task element runs, so that a block of calls has the results that the
 # calls would have one after another.
 #
-# Where all methods come to the state elements in one order, each of these has one level: all calls
-# of
-# a block run on it before any of them goes on. A method that comes to one twice, or in another
-# order
-# than those before it in the class, runs its calls one at a time.
+# Where all methods come to the state elements in one order, each of these has one level: all
+# calls of a block run on it before any of them goes on. A method that comes to one twice, or in
+# another order than those before it in the class, runs its calls one at a time.
 
 _Place: TypeAlias = "str | tuple[str, int]"  # a state element, or a task element without one
 

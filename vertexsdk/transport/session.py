@@ -341,10 +341,9 @@ def pass_on(lines: IO[bytes]) -> None:
 
 # An archive of the classes that Spark loads, from which later JVMs start in half the time.
 #
-# This is the JDK's class data sharing: the JVM writes the archive as it ends, after its driver has
-# ended, where there is none for this Java and this PySpark. It takes some 150 MB in the user's
-# cache
-# directory. A JVM that the archive does not fit goes on without it.
+# This is the JDK's class data sharing: the JVM writes the archive as it ends, after its driver
+# has ended, where there is none for this Java and this PySpark. It takes some 150 MB in the
+# user's cache directory. A JVM that the archive does not fit goes on without it.
 
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 _BYTES = 1 << 30  # that must be free to write one

@@ -22,7 +22,7 @@ from vertexsdk.algorithms import (
     PageRank,
     ShortestPaths,
 )
-from vertexsdk.engine import arena
+from vertexsdk.engine import arena as arena_module
 from vertexsdk.engine.arena import Arena, written_pages
 from vertexsdk.engine.row_edits import RowPool
 from vertexsdk.program.program import Program
@@ -32,7 +32,7 @@ from vertexsdk.program.program import Program
 def test_forks_do_as_copies_of_lists(monkeypatch: pytest.MonkeyPatch, pagemap: bool) -> None:
     rng = random.Random(seed())
     if not pagemap:
-        monkeypatch.setattr(arena, "written_pages", lambda array: None)
+        monkeypatch.setattr(arena_module, "written_pages", lambda array: None)
     for _ in range(60):
         arena, model = Arena(), {"x": list(range(10)), "y": [0] * 5000}
         for name, values in model.items():

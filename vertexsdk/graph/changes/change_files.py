@@ -343,10 +343,9 @@ def _strings(
 # Change lines in a byte buffer, parsed natively: `+ source target [value]` and so on.
 #
 # The kernel parses the common form of a line: ASCII, a sign, two ids, a plain number. It also
-# recognises lines that are certainly bad, so that a file full of them is read fast. Any other line
-# is
-# marked `ODD` and left to the caller, so that `vertexsdk.graph.changes.line` alone defines what a
-# change is. Every line that may be a change has a row.
+# recognises lines that are certainly bad, so that a file full of them is read fast. Any other
+# line is marked `ODD` and left to the caller, so that `vertexsdk.graph.changes.line` alone
+# defines what a change is. Every line that may be a change has a row.
 
 BAD, ODD = 254, 255  # the kind of a row whose line is no change; is left to the caller
 
