@@ -46,7 +46,7 @@ def edge_table(ids: Array, parent: Array, **columns: Array) -> pa.Table:
     """Return the edges to those vertices that are not their own parents, as a table.
 
     Args:
-        ids: of vertices, ascending.
+        ids: the ids of vertices, ascending.
         parent: the place of each one's parent among the ids.
         columns: further ones, by vertex.
 

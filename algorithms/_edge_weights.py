@@ -4,7 +4,7 @@ from vertexsdk import Vertex, inf
 
 
 class EdgeWeights(Vertex, abstract=True):
-    """What methods ask of the values of a vertex's edges."""
+    """Checks and sums of the values of a vertex's edges."""
 
     def edge_total(self) -> float:
         """Return the sum of the values of all edges out of the vertex.

@@ -31,7 +31,7 @@ def mixed(a: int, b: int) -> int:
 
 
 class Bridges(Vertex):
-    """Whether the edge from a vertex to its parent in a spanning forest is a bridge.
+    """Tells whether the edge from a vertex to its parent in a spanning forest is a bridge.
 
     Definition: a bridge is an edge that is on no cycle. Edges are taken both ways, so one in each
         direction is one edge, and self-loops do not count; parallel edges of a graph that keeps
@@ -41,8 +41,8 @@ class Bridges(Vertex):
     How: each edge adds a number drawn at random to one of its ends, and takes it from the other.
         The sum over the vertices below an edge of the forest is then the sum over edges that leave
         them: if this is the edge alone, nothing else does.
-    Converges to: that, up the forest; an edge that is no bridge is taken for one with a chance of
-        2⁻⁶³ or so.
+    Converges to: that, up the forest; an edge that is not a bridge is taken for one with a chance
+        of 2⁻⁶³ or so.
     Cost: one iteration for each edge on the longest shortest path; each vertex is looked at where a
         sum below it changed. Before it, components and distances; all edges pass through the
         driver.
@@ -74,7 +74,7 @@ class Bridges(Vertex):
     def prepare(
         cls, graph: Any, params: Mapping[str, Any], run: Callable[..., Any], seed: int
     ) -> Mapping[str, Any] | None:
-        """Find a spanning forest; see `Vertex.prepare`."""
+        """Find a spanning forest on the driver, before the run."""
         if not graph.num_edges:
             return None
         both = edge_arrays(graph)[:2]
@@ -98,9 +98,10 @@ class Bridges(Vertex):
         up, first = parent[child] == above, np.arange(len(child)) < len(both[0])
         there, back = (np.bincount(child[up & way], minlength=len(ids)) for way in (first, ~first))
         doubled = (there + back if graph.undirected else np.maximum(there, back)) > 1
-        found = np.ones(len(ids), np.bool_)
+        has_edges = np.ones(len(ids), np.bool_)
         return {
-            "id": ids, "parent": ids[parent], "found": found, "doubled": doubled & graph.multi
+            "id": ids, "parent": ids[parent], "found": has_edges,
+            "doubled": doubled & graph.multi,
         }  # fmt: skip
 
     def init(self) -> None:

@@ -31,7 +31,7 @@ def ones(bits: int) -> int:
 
 
 class ClosenessCentrality(Vertex):
-    """How near a vertex is to the others: `closeness` and `harmonic`.
+    """Nearness of a vertex to the others: `closeness` and `harmonic`.
 
     Definition: with d(u, v) the number of edges on the shortest path from u to v,
         harmonic(v) = Σ over u ≠ v of 1/d(u, v), where 1/∞ = 0; and
@@ -41,7 +41,7 @@ class ClosenessCentrality(Vertex):
         random, from the run's seed, and stand for all. The standard error of harmonic(v) is at most
         n / (2·√samples).
     How: up to 496 sources u get a bit each, one in an iteration; then breadth-first searches from
-        all of them go on at once, a set of bits in each message. Then the next 496.
+        all of them run at once, a set of bits in each message. Then the next 496.
     Converges to: that, after n + (n / 496)·(longest shortest path) iterations; `samples` in place
         of n where it is given.
     Cost: O(n) for each source, O(m) for each iteration of a search.

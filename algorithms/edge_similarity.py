@@ -10,7 +10,7 @@ from vertexsdk.program.vertex import Delta
 
 
 class EdgeSimilarity(Vertex):
-    """How similar the neighbours of the two ends of an edge are; and of a vertex, on average.
+    """Similarity of the neighbours of an edge's two ends; for a vertex, the mean over its edges.
 
     Definition: N(v) is the set of neighbours of v, edges taken both ways, without v. For an edge
         between u and v, common = |N(u) ∩ N(v)|, jaccard = common / |N(u) ∪ N(v)|,

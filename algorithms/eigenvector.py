@@ -17,7 +17,7 @@ class EigenvectorCentrality(Vertex):
     Parameters: `epsilon`: stop when Σ |change of score| in an iteration is at most this times the
         number of vertices; `rounds`: the run fails after so many iterations.
     Converges to: that vector, by the ratio of the two largest eigenvalues plus 1 in each iteration.
-        Where edges lead in no circle there is no such vector, and convergence is slow.
+        Where edges lead in no circle no such vector exists, and convergence is slow.
     Cost: O(m + n) each.
     Source: Bonacich, "Power and centrality: a family of measures", American Journal of Sociology
         92(5), 1987; as in NetworkX.

@@ -28,7 +28,7 @@ class LightestEdge(Vertex):
 
     Converges to: that, after one iteration.
     Cost: O(m).
-    Source: see `SpanningForest`.
+    Source: as of `SpanningForest`.
     """
 
     weight: float = state(inf)
@@ -57,7 +57,7 @@ class LightestEdge(Vertex):
 class SpanningForest(Vertex):
     """The vertex to which an edge of the minimum spanning forest leads from this one.
 
-    Definition: of each component, the tree of edges that join all its vertices and whose values
+    Definition: for each component, the tree of edges that join all its vertices and whose values
         have the smallest sum. Of edges with equal values that with the smaller ids comes first, so
         there is one such forest. Edges are taken both ways; of two between the same vertices the
         smaller value counts. Each tree has its root in the smallest id: `parent` is the neighbour
@@ -88,7 +88,7 @@ class SpanningForest(Vertex):
     def prepare(
         cls, graph: Any, params: Mapping[str, Any], run: Callable[..., Any], seed: int
     ) -> Mapping[str, Any] | None:
-        """Find the forest; see `Vertex.prepare`."""
+        """Find the forest on the driver, before the run."""
         if not graph.num_edges:
             return None
         source, target, weight = edge_arrays(graph)
@@ -128,16 +128,16 @@ def _forest(graph: Any, n: int, run: Callable[..., Any]) -> Array:
         (start,) = np.nonzero(to >= 0)
         if not len(start):
             return np.concatenate([np.zeros((0, 3)), *rows])
-        end, weight, own = to[start], weight[start], component[start]
+        end, weight, component_of = to[start], weight[start], component[start]
         low, high = np.minimum(start, end), np.maximum(start, end)
-        order = np.lexsort((high, low, weight, own))
-        chosen = order[np.unique(own[order], return_index=True)[1]]  # one for each component
+        order = np.lexsort((high, low, weight, component_of))
+        chosen = order[np.unique(component_of[order], return_index=True)[1]]  # one per component
         hook = np.arange(n)
-        hook[own[chosen]] = component[end[chosen]]
+        hook[component_of[chosen]] = component[end[chosen]]
         mutual = hook[hook] == np.arange(n)  # two components that chose the same edge
         roots = mutual & (np.arange(n) < hook)
         hook[roots] = np.flatnonzero(roots)
-        kept = chosen[~roots[own[chosen]]]
+        kept = chosen[~roots[component_of[chosen]]]
         rows.append(np.stack([start[kept], end[kept], weight[kept]], 1))
         while (hook[hook] != hook).any():
             hook = hook[hook]

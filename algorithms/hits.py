@@ -5,7 +5,7 @@ from vertexsdk.program.vertex import Aggregates, Delta
 
 
 class HubsAndAuthorities(Vertex):
-    """How good a vertex is as a list of vertices (`hub`), and as an entry of lists (`authority`).
+    """Value of a vertex as a list of vertices (`hub`), and as an entry of lists (`authority`).
 
     Definition: authority(v) is proportional to Σ over u→v of hub(u), and hub(u) to Σ over u→v of
         authority(v); each adds up to 1. On an undirected graph both are the same. With

@@ -8,7 +8,7 @@ from vertexsdk.program.vertex import Delta
 
 
 class ClusteringCoefficient(Vertex):
-    """How many of the edges that are possible among a vertex's neighbours are there.
+    """Share of the possible edges among a vertex's neighbours that exist.
 
     Definition: N(v) is the set of vertices joined to v in either direction, without v; then
         coefficient(v) = number of edges u→w with u, w in N(v) / (|N(v)|·(|N(v)|-1)), and 0 where
@@ -66,15 +66,15 @@ class ClusteringCoefficient(Vertex):
                     if other < degree or (other == degree and target.id < self.id):
                         count, mine, theirs = 0, 0, 0
                         if self.directed.value:
-                            before = self.id
+                            previous = self.id
                             for third in target.targets:
                                 links = self.edges_to(third)
                                 if links > 0 and third.id != self.id and third.id != target.id:
                                     mine += 1
-                                    if third.id != before:
+                                    if third.id != previous:
                                         count += 1
                                         theirs += links
-                                    before = third.id
+                                    previous = third.id
                         else:
                             for third in target.targets:
                                 if third.id != self.id and third.id != target.id:

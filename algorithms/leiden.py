@@ -31,7 +31,7 @@ class Leiden(Vertex):
         of the next level, which begins with the communities before. Edge values are weights.
     Parameters: `resolution`: a larger one makes smaller communities.
     How: as `Louvain`. In refinement those who join and those who are joined are different vertices
-        in each round, drawn at random, so that nobody joins one that leaves.
+        in each round, drawn at random, so that no vertex joins one that leaves.
     Converges to: communities that are connected, and which no single vertex, at any level, could
         improve by much. Of the guarantees of the sequential method this is the one that holds.
     Cost: some twenty rounds of O(m) for each of a few levels, on the driver.
@@ -56,7 +56,7 @@ class Leiden(Vertex):
     def prepare(
         cls, graph: Any, params: Mapping[str, Any], run: Callable[..., Any], seed: int
     ) -> Mapping[str, Any] | None:
-        """Find the communities; see `Vertex.prepare`."""
+        """Find the communities on the driver, before the run."""
         if not graph.num_edges:
             return None
         resolution = float(params["resolution"])
@@ -68,12 +68,12 @@ class Leiden(Vertex):
             if not level.degree.sum():
                 break
             loaded = level.loaded(graph)
-            community, found = numbered(best_moves(level, loaded, community, resolution, rng, run))
-            if found == len(community):
+            community, number = numbered(best_moves(level, loaded, community, resolution, rng, run))
+            if number == len(community):
                 break
             parts, count = numbered(refined(level, loaded, community, resolution, rng, run))
             if count == len(community):  # nothing was refined: every community becomes a vertex
-                parts, count = community, found
+                parts, count = community, number
             _, first = np.unique(parts, return_index=True)
             group, community = parts[group], community[first]
             level = level.contracted(parts, count)
@@ -100,9 +100,9 @@ def refined(
     for _ in range(ROUNDS):
         alone = np.bincount(parts, minlength=n)[parts] == 1
         moves = alone & (rng.random(n) < 0.5)
-        before = parts
+        previous = parts
         parts = moved(level, graph, parts, moves, ~moves, community, resolution, run)
-        if (parts == before).all() and not alone.any():
+        if (parts == previous).all() and not alone.any():
             break
     return parts
 

@@ -40,7 +40,7 @@ class LocalMoves(Vertex):
 
     Converges to: one move of every vertex, all at once.
     Cost: O(m).
-    Source: Blondel et al., see `Louvain`.
+    Source: Blondel et al., as of `Louvain`.
     """
 
     community: int = state(0)
@@ -56,8 +56,8 @@ class LocalMoves(Vertex):
     max_iterations = 1
 
     def gather(self, iteration: int, source: int, delta: Delta) -> None:
-        own = self.of[self.id]
-        self.community = own
+        current = self.of[self.id]
+        self.community = current
         if not self.moves[self.id]:
             return
         size = 4
@@ -71,14 +71,14 @@ class LocalMoves(Vertex):
                 names[place] = self.of[target.id]
                 weights[place] += target.value
         degree = self.degree[self.id]
-        place = place_of(names, own)
-        best = weights[place] - (self.total[own] - degree) * degree * self.share
-        best += 1e-12 * (abs(best) + degree)  # what rounding may be is no reason to move
+        place = place_of(names, current)
+        best = weights[place] - (self.total[current] - degree) * degree * self.share
+        best += 1e-12 * (abs(best) + degree)  # a difference that may be rounding does not move it
         for place in range(size):
             name = names[place]
-            if name >= 0 and name != own and self.open[name]:
+            if name >= 0 and name != current and self.open[name]:
                 gain = weights[place] - self.total[name] * degree * self.share
-                if gain > best or (gain == best and name < self.community != own):
+                if gain > best or (gain == best and name < self.community != current):
                     best = gain
                     self.community = name
 
@@ -91,7 +91,7 @@ class Level:
     """A weighted graph without direction, whose vertices are 0, 1, ...: n of them, m edges.
 
     Attributes:
-        source, target, weight: of the edges, each once, no self-loops.
+        source, target, weight: arrays of the edges, each once, no self-loops.
         inner: twice the weight of what was contracted into each vertex.
     """
 
@@ -236,7 +236,7 @@ class Louvain(Vertex):
     def prepare(
         cls, graph: Any, params: Mapping[str, Any], run: Callable[..., Any], seed: int
     ) -> Mapping[str, Any] | None:
-        """Find the communities; see `Vertex.prepare`."""
+        """Find the communities on the driver, before the run."""
         if not graph.num_edges:
             return None
         resolution = float(params["resolution"])
@@ -244,13 +244,13 @@ class Louvain(Vertex):
         community = np.arange(len(ids))
         rng = np.random.default_rng([seed & (2**64 - 1), 0])
         for _ in range(LEVELS):
-            own = np.arange(len(level.inner))
+            alone = np.arange(len(level.inner))
             if not level.degree.sum():
                 break
-            moves = best_moves(level, level.loaded(graph), own, resolution, rng, run)
+            moves = best_moves(level, level.loaded(graph), alone, resolution, rng, run)
             group, count = numbered(moves)
             community = group[community]
-            if count == len(own):
+            if count == len(alone):
                 break
             level = level.contracted(group, count)
         return by_smallest(ids, community)

@@ -13,8 +13,8 @@ class MaximalMatching(Vertex):
         have an order that follows from numbers drawn at random for their ends, from the run's seed.
         Taken in this order, an edge pairs its ends unless one of them is in a pair. Edges are taken
         both ways, and self-loops do not count.
-    How: in turns. Whoever is not in a pair sends its number; then the number of the neighbour to
-        which the edge comes first. Two who name each other are a pair.
+    How: in turns. A vertex that is not in a pair sends its number; then the number of the neighbour
+        to which the edge comes first. Two that name each other are a pair.
     Converges to: that matching, if no two vertices that share a neighbour draw the same 62 bits.
     Cost: O(log² n) iterations with high probability, each looks at the neighbours of those who are
         not in a pair.

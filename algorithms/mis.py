@@ -5,7 +5,7 @@ from vertexsdk.program.vertex import Delta
 
 
 class MaximalIndependentSet(Vertex):
-    """Whether a vertex belongs to a maximal set of vertices of which no two are joined.
+    """Membership of a vertex in a maximal set of vertices of which no two are joined.
 
     Definition: vertices have an order that is drawn at random, from the run's seed. Taken in this
         order, a vertex is selected unless it is joined to one that was selected before. Edges are

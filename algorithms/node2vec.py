@@ -37,7 +37,7 @@ class BiasedWalk(Vertex):
 
     Converges to: that, after one iteration.
     Cost: some random numbers and a binary search for each step.
-    Source: see `NodeToVec`.
+    Source: as of `NodeToVec`.
     """
 
     walk: NDArray[np.int64] = state(-1, size=64)  # -1 from where it has ended
@@ -52,33 +52,35 @@ class BiasedWalk(Vertex):
 
     def gather(self, iteration: int, source: int, delta: Delta) -> None:
         most = max(1.0, max(1.0 / self.p, 1.0 / self.q))
-        before, now = -1, int(self.id)
-        self.walk[0] = now
+        previous, current = -1, int(self.id)
+        self.walk[0] = current
         for k in range(1, self.length):
-            low, high = self.start[now], self.start[now + 1]
+            low, high = self.start[current], self.start[current + 1]
             if low == high:
                 return
             after = -1
             while after < 0:
                 candidate = self.target[low + int(self.random() * (high - low))]
                 weight = 1.0 / self.q
-                if before < 0:
+                if previous < 0:
                     weight = most
-                elif candidate == before:
+                elif candidate == previous:
                     weight = 1.0 / self.p
-                elif leads_to(self.target, self.start[before], self.start[before + 1], candidate):
+                elif leads_to(
+                    self.target, self.start[previous], self.start[previous + 1], candidate
+                ):
                     weight = 1.0
                 if self.random() * most < weight:
                     after = candidate
-            before, now = now, int(after)
-            self.walk[k] = now
+            previous, current = current, int(after)
+            self.walk[k] = current
 
     def scatter(self, iteration: int) -> None:
         pass
 
 
 class NodeToVec(Vertex):
-    """How often node2vec's walks come to a vertex; and which vertices are close on them.
+    """Number of visits of node2vec's walks to a vertex; and which vertices are close on them.
 
     Definition: `walks` walks begin at each vertex and have `length` vertices, fewer where one has
         no edges out. From v, where a walk came from t, it goes to x with a chance proportional to
@@ -114,7 +116,7 @@ class NodeToVec(Vertex):
     def prepare(
         cls, graph: Any, params: Mapping[str, Any], run: Callable[..., Any], seed: int
     ) -> Mapping[str, Any] | None:
-        """Walk; see `Vertex.prepare`."""
+        """Walk on the driver, before the run."""
         length = params["length"]
         if not 1 <= length <= LONGEST or min(params["p"], params["q"]) <= 0:
             raise InputError(f"node2vec needs a length from 1 to {LONGEST}, and p and q above 0")
@@ -134,16 +136,16 @@ class NodeToVec(Vertex):
         visits = np.zeros(len(ids), np.int64)
         pairs, counts = np.empty(0, np.int64), np.empty(0, np.int64)
         for number in range(params["walks"]):
-            own = (seed + number + 2**63) % 2**64 - 2**63  # an int64
-            with run(BiasedWalk, vertices, seed=own, **rows, **shared) as result:
+            walk_seed = (seed + number + 2**63) % 2**64 - 2**63  # an int64
+            with run(BiasedWalk, vertices, seed=walk_seed, **rows, **shared) as result:
                 walk = result.values("walk")[1][:, :length]
             visits += np.bincount(walk[walk >= 0], minlength=len(ids))
-            found = [pairs]
+            pair_keys = [pairs]
             for step in range(1, min(params["window"], length - 1) + 1):
                 a, b = walk[:, :-step], walk[:, step:]
-                found.append((a * len(ids) + b)[b >= 0])
-            ones = np.ones(sum(map(len, found[1:])), np.int64)
-            pairs, counts = _added(np.concatenate(found), np.concatenate([counts, ones]))
+                pair_keys.append((a * len(ids) + b)[b >= 0])
+            ones = np.ones(sum(map(len, pair_keys[1:])), np.int64)
+            pairs, counts = _added(np.concatenate(pair_keys), np.concatenate([counts, ones]))
         ends = np.divmod(pairs, len(ids))
         table = {"source": ids[ends[0]], "target": ids[ends[1]], "count": counts}
         return {"id": ids, "visits": visits, "edges": pa.table(table)}

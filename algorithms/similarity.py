@@ -10,7 +10,7 @@ from vertexsdk.program.vertex import Delta
 
 
 class Similarity(Vertex):
-    """How similar the neighbours of a vertex are to those of `origin`.
+    """Similarity of a vertex's neighbours to those of `origin`.
 
     Definition: N(v) is the set of neighbours of v, edges taken both ways, without v; then
         common(v) = |N(v) ∩ N(origin)|, jaccard = common / |N(v) ∪ N(origin)|,

@@ -7,7 +7,7 @@ from vertexsdk.program.vertex import Delta
 
 
 class SquareCount(Vertex):
-    """How many cycles of four edges lead through a vertex.
+    """Number of cycles of four edges through a vertex.
 
     Definition: a square is four different vertices a, b, c, d with edges a-b, b-c, c-d and d-a, in
         either direction; duplicates and self-loops do not count, edges a-c and b-d do not matter.
@@ -38,15 +38,15 @@ class SquareCount(Vertex):
         size = 2
         while size < 2 * min(most, self.num_vertices):
             size *= 2
-        nobody = self.id  # which marks a free place, as no way leads back
-        names = np.full(size, nobody)
+        free = self.id  # marks a free place, as no way leads back
+        names = np.full(size, free)
         ways = np.zeros(size, np.int64)
         for target in self.targets:
             for other in target.targets:
                 if other.id != self.id:
                     name = other.id
                     place = (name ^ (name >> 9) ^ (name >> 23)) & (size - 1)
-                    while names[place] != name and names[place] != nobody:
+                    while names[place] != name and names[place] != free:
                         place = (place + 1) & (size - 1)
                     names[place] = name
                     self.squares += ways[place]

@@ -5,12 +5,12 @@ from vertexsdk.program.vertex import Delta
 
 
 class TriangleCount(Vertex):
-    """How many triangles a vertex is a corner of.
+    """Number of triangles that have a vertex as a corner.
 
     Definition: a triangle is three vertices that are joined pairwise, in either direction;
         duplicates and self-loops do not count. The sum over all vertices is three times the
         number of triangles of the graph.
-    How: of two neighbours the one with more of them (of larger id where they have as many) goes
+    How: among two neighbours the one with more of them (of larger id where they have as many) goes
         through the other's, counts those which are its own too, and tells the other. So each edge
         knows its triangles, and a vertex has half as many as its edges have together.
     Converges to: that number, after one iteration.

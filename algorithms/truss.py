@@ -25,7 +25,7 @@ class EdgeTriangles(TriangleCount):
 
 
 class Truss(Vertex):
-    """How many edges of the k-truss a vertex has.
+    """Number of a vertex's edges in the k-truss.
 
     Definition: the k-truss is the largest set of edges each of which is in at least k - 2 triangles
         of edges of the set. Edges are taken both ways; duplicates and self-loops do not count.
@@ -54,7 +54,7 @@ class Truss(Vertex):
     def prepare(
         cls, graph: Any, params: Mapping[str, Any], run: Callable[..., Any], seed: int
     ) -> Mapping[str, Any] | None:
-        """Find the edges; see `Vertex.prepare`."""
+        """Find the edges on the driver, before the run."""
         if not graph.num_edges:
             return None
         ids, source, target = numbered_ends(*edge_arrays(graph)[:2])
@@ -63,13 +63,13 @@ class Truss(Vertex):
         while len(keys):
             left = local_graph(graph, *np.divmod(keys, len(ids)))
             with run(EdgeTriangles, left) as result:
-                found = result.edges()
-            ends = [found[name].to_numpy() for name in ("source", "target")]
-            kept = found["triangles"].to_numpy() >= params["k"] - 2
+                edges_left = result.edges()
+            ends = [edges_left[name].to_numpy() for name in ("source", "target")]
+            kept = edges_left["triangles"].to_numpy() >= params["k"] - 2
             low, high = np.minimum(*ends)[kept], np.maximum(*ends)[kept]
-            before, keys = keys, np.sort(low * len(ids) + high)
-            if len(keys) == len(before) or params["k"] <= 2:
-                keys = before
+            previous, keys = keys, np.sort(low * len(ids) + high)
+            if len(keys) == len(previous) or params["k"] <= 2:
+                keys = previous
                 break
         low, high = np.divmod(keys, len(ids))
         degree = np.bincount(np.concatenate([low, high]), minlength=len(ids))

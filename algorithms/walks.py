@@ -7,7 +7,7 @@ from vertexsdk.program.vertex import Aggregates, Delta
 
 
 class RandomWalks(Vertex):
-    """How often walkers, who follow edges at random, come to a vertex.
+    """Number of visits to a vertex by walkers that follow edges at random.
 
     Definition: `walks` walkers start at each vertex, or at `origin` only. A walker follows one of
         the edges out of the vertex where it is, all alike, `length` times, and ends earlier at a

@@ -53,7 +53,7 @@ def open_backend(url: str | Address, *, create: bool = True) -> Backend:
         The backend. Most programs use `vertexsdk.state.open_store`, which wraps it in a `Store`.
 
     Raises:
-        StateInputError: the scheme is unknown, or there is no store; the message says what exists.
+        StateInputError: the scheme is unknown, or no store exists; the message says what exists.
         StateError: the store cannot be opened.
 
     Example:
@@ -94,7 +94,7 @@ def _line_of(path: str) -> str:
 
 
 def _is_text(url: str) -> bool:
-    """Whether it has no control characters, which URL parsers drop, and no lone surrogates."""
+    """Return whether it has no control characters, which URL parsers drop, or lone surrogates."""
     return not any(ord(c) < 32 or "\ud800" <= c <= "\udfff" for c in url)
 
 

@@ -2,7 +2,7 @@
 
 The table `references` has a key `TARGET\\0REFERRER` for each manifest and each version that needs
 something: a prefix search shows whether anything still refers to a target, without a walk through
-other loops. Whoever deletes holds the environment's only write lock, as whoever commits does.
+other loops. Deletes and commits hold the environment's only write lock.
 """
 
 from __future__ import annotations
@@ -51,22 +51,22 @@ class Catalog:
             self._txn.delete(name.encode(), db=self._manifests)
 
     def release_manifests(self, manifests: Mapping[str, Iterable[str]]) -> list[str]:
-        """See `Backend.release_manifests`."""
-        gone = []
+        """Delete the manifests that nothing refers to, in this order; return their names."""
+        released = []
         for name, references in manifests.items():
             if not self.is_referenced(name):
                 for target in references:
                     self._txn.delete(_reference(target, name), db=self._references)
-                gone.append(name)
+                released.append(name)
                 self.delete_manifests([name])
-        return gone
+        return released
 
     def manifests(self, prefix: str) -> list[str]:
         """The names with this prefix."""
         return [key.decode() for key, _ in self._range(self._manifests, prefix.encode())]
 
     def is_referenced(self, target: str) -> bool:
-        """Whether a version or a manifest refers to a manifest or to a segment's attempt."""
+        """Return whether a version or a manifest refers to a manifest or to a segment's attempt."""
         return next(self._range(self._references, _reference(target, "")), None) is not None
 
     def head(self, loop: str) -> Head | None:
@@ -79,7 +79,7 @@ class Catalog:
         return sorted(key[:-1].decode() for key, _ in self._txn.cursor(db=self._heads))
 
     def swap_head(self, loop: str, expected: Head | None, head: Head, restart: bool) -> bool:
-        """See `Backend.swap_head`."""
+        """Set the head and its version if the head is `expected`; else return False."""
         if self.head(loop) != expected:
             return False
         if restart:
@@ -93,7 +93,7 @@ class Catalog:
         return True
 
     def drop_head(self, loop: str, expected: Head) -> bool:
-        """See `Backend.drop_head`."""
+        """Delete the head and all versions if the head is `expected`; else return False."""
         if self.head(loop) != expected:
             return False
         self._txn.delete(loop_prefix(loop), db=self._heads)
@@ -101,7 +101,7 @@ class Catalog:
         return True
 
     def floor(self, loop: str, iteration: int) -> tuple[int, str] | None:
-        """See `Backend.floor`."""
+        """The newest version at or before `iteration`, or None."""
         if iteration < 0:
             return None
         wanted = _version(loop, min(iteration, _LAST))
@@ -116,7 +116,7 @@ class Catalog:
         return int.from_bytes(key[-8:], "big"), cursor.value().decode()
 
     def versions(self, loop: str) -> list[tuple[int, str]]:
-        """See `Backend.list_versions`."""
+        """All versions of the loop, ascending."""
         return [
             (int.from_bytes(key[-8:], "big"), value.decode())
             for key, value in self._range(self._versions, loop_prefix(loop))

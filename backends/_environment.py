@@ -343,7 +343,7 @@ def _opened(path: str, tables: tuple[str, ...], size: int | None, sync: bool) ->
 
 
 def _can_be_read(path: str) -> bool:
-    """Whether another process, which may fault, can read the whole environment."""
+    """Return whether another process, which may fault, can read the whole environment."""
     packages = os.path.dirname(os.path.dirname(lmdb.__file__))
     command = [sys.executable, "-I", "-S", "-c", _READ_ALL, path, packages]
     nothing = subprocess.DEVNULL

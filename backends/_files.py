@@ -100,7 +100,7 @@ class Files:
             ) from error
 
     def has(self, key: SegmentKey) -> bool:
-        """Whether the segment exists."""
+        """Return whether the segment exists."""
         return os.path.exists(os.path.join(self._folder(key.loop), _name(key)))
 
     def discard(self, key: SegmentKey) -> None:
@@ -146,11 +146,11 @@ class Files:
     def _written(self, key: SegmentKey, path: str) -> None:
         newest = self._newest.setdefault((key.loop, key.partition), [])
         newest.append(path)
-        before = newest.pop(0) if len(newest) > CACHED else None
-        if before is None or not self._sync or not hasattr(os, "posix_fadvise"):
+        oldest = newest.pop(0) if len(newest) > CACHED else None
+        if oldest is None or not self._sync or not hasattr(os, "posix_fadvise"):
             return
         with contextlib.suppress(FileNotFoundError):  # deleted since
-            descriptor = os.open(before, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(oldest, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
             finally:

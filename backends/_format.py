@@ -18,7 +18,7 @@ def check_format(path: str, create: bool) -> None:
     Raises:
         FormatError: the directory holds other files, or a store of an unknown format.
         FullError: the disk is full.
-        StateInputError: there is no store and not `create`, or the path cannot be used.
+        StateInputError: no store exists and not `create`, or the path cannot be used.
     """
     file = os.path.join(path, "FORMAT")
     try:

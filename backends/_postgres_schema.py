@@ -75,7 +75,7 @@ def create_tables(link: Any, schema: str) -> None:
 
 
 def unusable(link: Any, schema: str) -> str:
-    """The statement that lets this user use the schema; "" if it may, or there is no schema."""
+    """The statement that lets this user use the schema; "" if it may, or without a schema."""
     query = (
         "SELECT format('GRANT USAGE ON SCHEMA %%I TO %%I', nspname, current_user) "
         "FROM pg_namespace WHERE nspname = %s AND NOT has_schema_privilege(oid, 'USAGE')"
@@ -212,13 +212,15 @@ def _send(
     fields: dict[str, NDArray[Any]],
     columns: dict[str, str],
 ) -> None:
-    sent = {"vertex": part["id"]} | {name: part[name] for name in ("name", "class") if name in part}
-    sent |= {columns[name]: array for name, array in fields.items()}
-    names = sql.SQL(", ").join(map(sql.Identifier, ["loop", *sent]))
+    arrays = {"vertex": part["id"]} | {
+        name: part[name] for name in ("name", "class") if name in part
+    }
+    arrays |= {columns[name]: array for name, array in fields.items()}
+    names = sql.SQL(", ").join(map(sql.Identifier, ["loop", *arrays]))
     command = sql.SQL("COPY vertex_rows ({}) FROM STDIN (FORMAT BINARY)").format(names)
     with link.cursor() as cursor, cursor.copy(command) as copy:
-        copy.set_types(["text", *(str(_type(array)) for array in sent.values())])
-        lists = [_values(array) for array in sent.values()]
+        copy.set_types(["text", *(str(_type(array)) for array in arrays.values())])
+        lists = [_values(array) for array in arrays.values()]
         for row in zip(*lists, strict=True):
             copy.write_row((loop, *row))
 

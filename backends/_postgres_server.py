@@ -41,7 +41,7 @@ class PostgresServer(Server):
 
     Attributes:
         schema: the name of the schema.
-        advice: see `Backend`.
+        advice: a setting to change, as of `Backend`.
 
     Raises:
         StateInputError: the URL is wrong; the message has no password.
@@ -65,7 +65,9 @@ class PostgresServer(Server):
         except StateInputError:
             raise
         except (ValueError, psycopg.Error):
-            raise StateInputError(f"{shown.partition('?')[0]} is no such URL: {_ADVICE}") from None
+            raise StateInputError(
+                f"{shown.partition('?')[0]} is not a URL of PostgreSQL: {_ADVICE}"
+            ) from None
         database = str(settings.get("dbname", ""))
         for what, name in (("schema", self.schema), ("database", database)):
             if len(name.encode()) > _LONGEST or "\0" in name:

@@ -51,7 +51,8 @@ class RedisServer(Server):
             options = parse_qs(parts.query, strict_parsing=bool(parts.query))
         except ValueError:
             raise StateInputError(
-                f"{shown} is no Redis URL: write redis://[[user]:password@]host[:port][/database]"
+                f"{shown} is not a Redis URL: write "
+                "redis://[[user]:password@]host[:port][/database]"
             ) from None
         retry = retry_seconds(options, shown)
         self.prefix = options.pop("prefix", ["vertexsdk"])[0]
@@ -118,14 +119,14 @@ class RedisServer(Server):
             return StateError, "is a read-only replica: name the primary"
         if "DB index is out of range" in message:
             return StateInputError, "has no such database"
-        gone = (kinds.ConnectionError, kinds.TimeoutError, kinds.BusyLoadingError)
-        if isinstance(error, gone):
+        disconnected = (kinds.ConnectionError, kinds.TimeoutError, kinds.BusyLoadingError)
+        if isinstance(error, disconnected):
             return ConnectionLost, message
         return StateError, f"cannot do this: {message}"
 
 
 def durability_of(settings: dict[str, str]) -> tuple[bool, str]:
-    """Whether a power cut loses nothing that was acknowledged, and what it may lose.
+    """Return whether a power cut loses nothing that was acknowledged, and what it may lose.
 
     Args:
         settings: the server's, by name; empty if the user may not read them.

@@ -1,4 +1,4 @@
-"""What backends on a server share: connections per process, retries, and the server's clock.
+"""Shared parts of backends on a server: connections per process, retries, the server's clock.
 
 A step that meets a lost server is retried with exponential back-off. Every such step is idempotent:
 puts write the same bytes, and a swap carries a token by which the server recognises a swap that it
@@ -171,7 +171,7 @@ class ServerBackend(Backend):
 
     @abstractmethod
     def _durability(self) -> tuple[bool, str]:
-        """Whether a power cut loses nothing that was acknowledged, and what it may lose."""
+        """Return whether a power cut loses nothing that was acknowledged, and what it may lose."""
 
     @staticmethod
     @abstractmethod

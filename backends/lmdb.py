@@ -5,7 +5,7 @@
                       manifest, in one environment: a commit is one transaction
     path/shard-NN/    other small segments, of the partitions p with p % 16 == NN, so that
                       partitions write side by side; an environment has one writer at a time
-    path/large/       segments of a megabyte and more, a file each: see `_files`
+    path/large/       segments of a megabyte and more, a file each (`_files`)
 
 Options in the URL: `?map=BYTES`, the initial size of memory maps, where address space is limited.
 """
@@ -43,12 +43,12 @@ class LmdbBackend(Backend):
     Args:
         path: the directory; created with its parents if `create`.
         create: create the store if there is none.
-        map_size: initial bytes of each memory map, see `open_environment`.
+        map_size: initial bytes of each memory map.
 
     Raises:
         CorruptError: files are missing or truncated.
         FormatError: the directory holds something else, or a store of another format.
-        StateInputError: there is no store and not `create`, or no permission.
+        StateInputError: no store exists and not `create`, or no permission.
     """
 
     durable = True
@@ -129,10 +129,10 @@ class LmdbBackend(Backend):
         candidates = list(keys)
 
         def work(catalog: Catalog) -> list[SegmentKey]:  # its write lock keeps commits out
-            gone = [key for key in candidates if not catalog.is_referenced(key.attempt)]
-            _delete(catalog.transaction, gone, catalog.segments)
-            self._delete_segments(gone)
-            return gone
+            unreferenced = [key for key in candidates if not catalog.is_referenced(key.attempt)]
+            _delete(catalog.transaction, unreferenced, catalog.segments)
+            self._delete_segments(unreferenced)
+            return unreferenced
 
         return self._write_catalog(work, frees=True)
 
@@ -234,7 +234,7 @@ class LmdbBackend(Backend):
         return environment.read(lambda txn: work(Catalog(environment, txn)))
 
     def _write_catalog(self, work: Callable[[Catalog], T], *, frees: bool = False) -> T:
-        """Run `work` in a write transaction of the catalog; see `Environment.write`."""
+        """Run `work` in a write transaction of the catalog, as `Environment.write` does."""
         environment = self._environment("catalog", TABLES)
         return environment.write(lambda txn: work(Catalog(environment, txn)), frees=frees)
 

@@ -109,13 +109,13 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
                 ).fetchall()
             if not rows:
                 return None
-            whole = np.empty(rows[0][0], np.uint8)
+            segment = np.empty(rows[0][0], np.uint8)
             low = 0
-            for _, data in rows if whole.size else ():
-                whole[low : low + len(data)] = np.frombuffer(data, np.uint8)
+            for _, data in rows if segment.size else ():
+                segment[low : low + len(data)] = np.frombuffer(data, np.uint8)
                 low += len(data)
-            whole.flags.writeable = False
-            return [whole]
+            segment.flags.writeable = False
+            return [segment]
 
         return self._run(work)
 
@@ -172,10 +172,10 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
                     [[key.attempt for key in wanted]],
                 ).fetchall()
                 attempts = {target for (target,) in needed}
-                gone = [key for key in wanted if key.attempt not in attempts]
-                for key in gone:
+                unreferenced = [key for key in wanted if key.attempt not in attempts]
+                for key in unreferenced:
                     _delete_segment(link, key)
-                return gone
+                return unreferenced
 
         return self._run(work) if wanted else []
 
@@ -217,19 +217,19 @@ class PostgresBackend(ServerBackend, CanQuery, CanReadParts):
                     [names, names],
                 ):
                     needed[name].add(referrer)
-                gone: list[str] = []
+                released: list[str] = []
                 for name in names:
-                    if needed[name] <= {*gone}:
-                        gone.append(name)
-                pairs = [(target, name) for name in gone for target in manifests[name]]
-                link.execute("DELETE FROM vertex_manifests WHERE name = ANY(%s)", [gone])
+                    if needed[name] <= {*released}:
+                        released.append(name)
+                pairs = [(target, name) for name in released for target in manifests[name]]
+                link.execute("DELETE FROM vertex_manifests WHERE name = ANY(%s)", [released])
                 link.execute(
                     "DELETE FROM vertex_references USING unnest(%s::text[], %s::text[]) "
                     "AS gone(target, referrer) WHERE vertex_references.target = gone.target "
                     "AND vertex_references.referrer = gone.referrer",
                     [[target for target, _ in pairs], [name for _, name in pairs]],
                 )
-                return gone
+                return released
 
         return self._run(work)
 

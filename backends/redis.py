@@ -154,14 +154,14 @@ class RedisBackend(ServerBackend, CanReadParts):
         loops: dict[str, list[bytes]] = {}
         for key in keys:
             loops.setdefault(key.loop, []).append(_segment_field(key))
-        gone: list[SegmentKey] = []
+        deleted_keys: list[SegmentKey] = []
         for loop, fields in loops.items():
             places = [self._segments(loop), self._key("loops"), self._key("references")]
             for low in range(0, len(fields), 1000):
                 some = [loop, self._key("chunk:"), *fields[low : low + 1000]]
                 deleted = self._script(scripts.DELETE, places, *some)
-                gone += [_segment(loop, field) for field in deleted]
-        return gone
+                deleted_keys += [_segment(loop, field) for field in deleted]
+        return deleted_keys
 
     def list_segments(self, loop: str | None = None) -> Iterator[SegmentKey]:
         if loop is None:
@@ -232,9 +232,9 @@ class RedisBackend(ServerBackend, CanReadParts):
 
     def forget_versions(self, loop: str, iterations: Iterable[int]) -> None:
         head, place = self.get_head(loop), self._versions(loop)
-        gone = set(iterations) - {-1 if head is None else head.iteration}
+        forgotten = set(iterations) - {-1 if head is None else head.iteration}
         stored = self._command("zrange", place, 0, -1)
-        members = [raw for raw in stored if self._split(raw)[0] in gone]
+        members = [raw for raw in stored if self._split(raw)[0] in forgotten]
         if not members:
             return
 

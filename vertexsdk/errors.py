@@ -140,7 +140,7 @@ class InputError(VertexError):
     >>> import vertexsdk
     >>> vertexsdk.Changes.of([("+", 1)])
     Traceback (most recent call last):
-    vertexsdk.errors.InputError: ('+', 1) is no change; write ('+', source, target[, value])
+    vertexsdk.errors.InputError: ('+', 1) is not a change; write ('+', source, target[, value])
 
     """
 

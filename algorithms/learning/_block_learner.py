@@ -48,7 +48,7 @@ class BlockLearner(Learner):
         """Return the coefficients and intercepts of rows of weights, as attributes have them."""
         raise NotImplementedError
 
-    def _bound(self, before: float) -> float:
+    def _bound(self, objective: float) -> float:
         """Return the objective above which a pass is not taken."""
         raise NotImplementedError
 
@@ -71,13 +71,13 @@ class BlockLearner(Learner):
         else:
             flow.clear_blocks()
 
-    def _hold(self, flow: StatefulLoop, model: dict[str, Any], own: Any) -> None:
+    def _hold(self, flow: StatefulLoop, model: dict[str, Any], store: Any) -> None:
         if model["blocks"] != self.blocks:
             raise InputError(
                 f"loop {self._name!r} was begun with blocks={model['blocks']}, which cannot be "
                 f"changed: give that, and not blocks={self.blocks}"
             )
-        super()._hold(flow, model, own)
+        super()._hold(flow, model, store)
 
     def _save(self) -> None:
         model = self._model
@@ -122,18 +122,18 @@ class BlockLearner(Learner):
         form = (
             model["width"], model["sparse"], share, model["blocks"], labels, self._loss, self.alpha,
         )  # fmt: skip
-        before = model["objective"]
-        if not math.isfinite(before):
-            before = flow.measure_blocks(*form)
+        earlier = model["objective"]
+        if not math.isfinite(earlier):
+            earlier = flow.measure_blocks(*form)
         try:
             objective = flow.descend_blocks(
-                *form, model["rate"], self.fit_intercept, self._bound(before)
+                *form, model["rate"], self.fit_intercept, self._bound(earlier)
             )
         except CallError as error:
             if Overshoot.__name__ not in str(error):
                 raise
-            return before, None
-        return before, objective
+            return earlier, None
+        return earlier, objective
 
     # What is read
 
@@ -192,12 +192,12 @@ class BlockLearner(Learner):
         with self._reading("coef_") as (model, reader):
             layout, rows = self._layout(model), rows_of(X)
             blocks = blocks_of(rows, layout.size)
-            own: Any = on_blocks(rows, blocks, layout)
+            compact: Any = on_blocks(rows, blocks, layout)
             needed = [*blocks.tolist(), layout.blocks - 1]
             weights = [reader.weights(label, needed) for label in self._labels(model)]
             coefficients, intercepts = self._arranged(np.array(weights), model)
-        shape = X.shape[0], own.dimension
-        matrix = sparse.csr_array((own.values, own.indices, own.indptr), shape=shape)
+        shape = X.shape[0], compact.dimension
+        matrix = sparse.csr_array((compact.values, compact.indices, compact.indptr), shape=shape)
         return matrix @ coefficients.T + intercepts
 
     def close(self) -> None:
@@ -219,8 +219,8 @@ def changes_of_blocks(classes: NDArray[Any], codes: NDArray[np.int64], new: int)
         () to clear the blocks; or the codes of two classes, of which one was against the other: the
         second gets the weights of the first with the other sign.
     """
-    before = len(classes) - new
-    if len(classes) <= 2 or before < 2:
+    known = len(classes) - new
+    if len(classes) <= 2 or known < 2:
         return [()]
     larger = int(classes[1] > classes[0])
-    return [(int(codes[larger]), int(codes[1 - larger]))] if before == 2 else []
+    return [(int(codes[larger]), int(codes[1 - larger]))] if known == 2 else []

@@ -42,7 +42,7 @@ class _Pass:
         rows: the sample, with the columns of its blocks alone.
         blocks: the places of the blocks, ascending; the last has the intercept.
         targets: by class, the labels of the sample.
-        options: of `sgd_pass`: rate, alpha, loss and whether there is an intercept.
+        options: arguments of `sgd_pass`: rate, alpha, loss and whether there is an intercept.
         weights: by class, float64[columns of the blocks + 1].
         after: by class, the same after the pass.
     """
@@ -67,7 +67,7 @@ class LinearBlocksState(LinearState):
     """The instances of one partition, and a pass over them.
 
     What is kept from one method to the next is that of one call, which begins with `request`: it
-    is no part of the state.
+    is not part of the state.
     """
 
     _pass: _Pass | None = None
@@ -79,10 +79,10 @@ class LinearBlocksState(LinearState):
         """Begin a pass, and return which blocks it needs; None where the sample is empty.
 
         Args:
-            width, sparse, share: see `LinearState`.
-            size: of a block.
+            width, sparse, share: as in `LinearState`.
+            size: the size of a block.
             labels: int64, the code of each class that has weights, or -1.
-            loss, alpha, rate, intercept: of `sgd_pass`.
+            loss, alpha, rate, intercept: as for `sgd_pass`.
         """
         layout, self._pass = Layout(width, size), None
         sample, _ = self.sample(width, sparse, share)
@@ -107,46 +107,46 @@ class LinearBlocksState(LinearState):
 
         Args:
             anchor: an id of this partition.
-            key: of the block.
+            key: the block's key.
             weights: float64.
         """
-        own = self._own_pass
-        code, block = divmod(key, own.layout.blocks)
-        if code not in own.weights:
-            columns = sum(map(own.layout.length, own.blocks.tolist()))
-            own.weights[code] = np.zeros(columns)
-        own.weights[code][own.slice_of(block)] = np.frombuffer(weights) if weights else 0.0
+        running = self._running_pass
+        code, block = divmod(key, running.layout.blocks)
+        if code not in running.weights:
+            columns = sum(map(running.layout.length, running.blocks.tolist()))
+            running.weights[code] = np.zeros(columns)
+        running.weights[code][running.slice_of(block)] = np.frombuffer(weights) if weights else 0.0
 
     def descended(self, anchor: Any, key: int) -> bytes:
         """Return the weights of a block after the pass, which the first block runs.
 
         Args:
             anchor: an id of this partition.
-            key: of the block.
+            key: the block's key.
         """
-        own = self._own_pass
-        code, block = divmod(key, own.layout.blocks)
-        if code not in own.after:
-            rate, alpha, loss, intercept = own.options
-            own.after[code] = sgd_pass(
-                own.rows, own.targets[code], own.weights[code], rate, alpha, loss,
+        running = self._running_pass
+        code, block = divmod(key, running.layout.blocks)
+        if code not in running.after:
+            rate, alpha, loss, intercept = running.options
+            running.after[code] = sgd_pass(
+                running.rows, running.targets[code], running.weights[code], rate, alpha, loss,
                 fit_intercept=intercept, decay=DECAY,
             )  # fmt: skip
-        return own.after[code][own.slice_of(block)].tobytes()
+        return running.after[code][running.slice_of(block)].tobytes()
 
     def losses(self) -> list[float]:
         """Return the sum of the losses of each class over the sample, and end the pass."""
-        own, self._pass = self._pass, None
-        if own is None:
+        running, self._pass = self._pass, None
+        if running is None:
             return []
-        loss = own.options[2]
+        loss = running.options[2]
         return [
-            loss_sum(own.rows, targets, own.weights[code], loss)
-            for code, targets in own.targets.items()
+            loss_sum(running.rows, targets, running.weights[code], loss)
+            for code, targets in running.targets.items()
         ]
 
     @property
-    def _own_pass(self) -> _Pass:
+    def _running_pass(self) -> _Pass:
         assert self._pass is not None
         return self._pass
 
@@ -164,7 +164,7 @@ class LinearBlocksInstances(LinearInstances):
 
 
 class LinearBlocksProgram(LinearProgram):
-    """Instances with int ids, and weights in blocks; see `LinearBlocksState` for the arguments."""
+    """Instances with int ids, and weights in blocks; arguments are as in `LinearBlocksState`."""
 
     instances = Partitioned(LinearBlocksInstances(int), key="id")
     weights = Partitioned(Weights(int), key="block")
@@ -177,14 +177,14 @@ class LinearBlocksProgram(LinearProgram):
         """Run a pass over the sample, and return the objective after it.
 
         Args:
-            width, sparse, share, size, labels, loss, alpha, rate, intercept: see
+            width, sparse, share, size, labels, loss, alpha, rate, intercept: as for
                 `LinearBlocksState.request`.
-            bound: of the objective.
+            bound: the largest objective that is accepted.
 
         Raises:
             Overshoot: the objective is above the bound; no weights are changed then.
         """
-        before = self.decay.value
+        old_decay = self.decay.value
         codes, layout = np.frombuffer(labels, np.int64).tolist(), Layout(width, size)
         requests = gather_all(
             on_all(self.instances).request(
@@ -194,22 +194,22 @@ class LinearBlocksProgram(LinearProgram):
         plan = plan_pass(
             requests, layout, codes, lambda size: weights_left(size, rate, alpha, DECAY)
         )
-        after = before + plan.decay
+        new_decay = old_decay + plan.decay
         for anchor, block in plan.routes:
-            old = self.weights.read(block, before)
+            old = self.weights.read(block, old_decay)
             self.instances.receive(anchor, block, old)
         for anchor, block, part, rest in plan.shares:
             new = self.instances.descended(anchor, block)
-            self.weights.average(block, new, part, rest, before, after)
+            self.weights.average(block, new, part, rest, old_decay, new_decay)
         for anchor, block in plan.routes:
-            mean = self.weights.read(block, after)
+            mean = self.weights.read(block, new_decay)
             self.instances.receive(anchor, block, mean)
         losses = gather_all(on_all(self.instances).losses())
-        squares = gather_all(on_all(self.weights).squares(after, layout.blocks))
+        squares = gather_all(on_all(self.weights).squares(new_decay, layout.blocks))
         objective = objective_of(losses, squares, plan.size, alpha, codes)
         if not objective <= bound:
             raise Overshoot(f"the objective is {objective}: use a lower rate")
-        self.decay.value = after
+        self.decay.value = new_decay
         return objective
 
     def measure_blocks(
@@ -226,8 +226,8 @@ class LinearBlocksProgram(LinearProgram):
         )
         plan = plan_pass(requests, layout, codes, lambda _: 1.0)
         for anchor, block in plan.routes:
-            own = self.weights.read(block, decay)
-            self.instances.receive(anchor, block, own)
+            current = self.weights.read(block, decay)
+            self.instances.receive(anchor, block, current)
         losses = gather_all(on_all(self.instances).losses())
         squares = gather_all(on_all(self.weights).squares(decay, layout.blocks))
         return objective_of(losses, squares, plan.size, alpha, codes)

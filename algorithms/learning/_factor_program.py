@@ -18,10 +18,10 @@ class FactorState(InstancesState):
 
     def totals(self, users: int, items: int) -> tuple[float, Ints, Ints]:
         """Return the sum of the ratings, and how many each of so many users and items has."""
-        own = self.all(2, False)
-        codes = own.rows.astype(np.int64)  # type: ignore[union-attr]
+        ratings = self.all(2, False)
+        codes = ratings.rows.astype(np.int64)  # type: ignore[union-attr]
         return (
-            float(own.targets.sum()),
+            float(ratings.targets.sum()),
             np.bincount(codes[:, 0], minlength=users),
             np.bincount(codes[:, 1], minlength=items),
         )
@@ -32,18 +32,18 @@ class FactorState(InstancesState):
         """Return what `sum_equations` does.
 
         Args:
-            share: of the sample; -1 for all ratings.
+            share: the share of the sample; -1 for all ratings.
             side: 0 for users, 1 for items.
-            count: how many of them there are.
-            mean: of all ratings.
-            factors: of the others.
-            n_factors: how many each has.
+            count: the number of these.
+            mean: the mean of all ratings.
+            factors: the factors of the others.
+            n_factors: the number of factors of each.
         """
 
         def choose() -> Ratings:
-            own = self.all(2, False) if share < 0 else self.sample(2, False, share)[0]
-            codes = own.rows.astype(np.int64)  # type: ignore[union-attr]
-            return by_code(codes[:, side], codes[:, 1 - side], own.targets, count)
+            chosen = self.all(2, False) if share < 0 else self.sample(2, False, share)[0]
+            codes = chosen.rows.astype(np.int64)  # type: ignore[union-attr]
+            return by_code(codes[:, side], codes[:, 1 - side], chosen.targets, count)
 
         ratings: Ratings = self._once(("ratings", share, side, count), choose)
         return sum_equations(ratings, mean, np.frombuffer(factors).reshape(-1, n_factors))
@@ -62,7 +62,7 @@ class FactorInstances(Instances):
 
 
 class FactorProgram(InstancesProgram):
-    """Ratings with int ids, and the model; see `FactorState` for the arguments."""
+    """Ratings with int ids, and the model; arguments are as in `FactorState`."""
 
     instances = Partitioned(FactorInstances(int), key="id")
 

@@ -1,4 +1,4 @@
-"""What all learners have in common: instances in a stateful class, a main loop, and branches."""
+"""The base of all learners: instances in a stateful class, a main loop, and branches."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _STEADY = 10  # passes at most, after which a model that began anew is near the 
 
 
 class Receipt(NamedTuple):
-    """What `forget` did.
+    """The result of `forget`.
 
     Attributes:
-        forgotten: how many instances were withdrawn.
+        forgotten: the number of instances that were withdrawn.
         version: the version of the loop from which on no state depends on them, neither the
             instances nor the model.
     """
@@ -93,7 +93,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     _needs_targets: ClassVar[bool] = True
     _flow: StatefulLoop | None = None
     _model: dict[str, Any] | None = None
-    _own: _OwnStore | None = None
+    _temporary_store: _OwnStore | None = None
 
     def _first_model(self, features: Any, targets: Any, classes: Any) -> dict[str, Any]:
         """Return the model before the first instances."""
@@ -224,8 +224,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """Return the best model of all instances of this instant.
 
         A branch is forked, begins with the approximate model, and ends when its objective is within
-        the tolerance of the best one. Others may add and withdraw instances meanwhile. If nobody
-        does, this learner goes on from that model.
+        the tolerance of the best one. Other threads may add and withdraw instances meanwhile. If
+        none does, this learner continues from that model.
 
         Args:
             tol: relative to the objective; by default the parameter of that name.
@@ -234,12 +234,12 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             A learner that has this model, and no instances.
         """
         with self._guard() as model:
-            version, own = model["version"], self._own
+            version, store = model["version"], self._temporary_store
             branch = self._open_flow.fork()
             answer = dict(model)
         with branch:
             self._best(branch, answer, self.tol if tol is None else tol)
-        del own  # until here, as others may close this learner
+        del store  # until here, as others may close this learner
         solved: Self = clone(self)
         solved._model = answer
         solved._publish(answer)
@@ -257,7 +257,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """
         with self._guard() as model:
             other: Self = clone(self)
-            other._hold(self._open_flow.fork(name), dict(model), self._own)
+            other._hold(self._open_flow.fork(name), dict(model), self._temporary_store)
         return other
 
     def snapshot(self) -> None:
@@ -275,7 +275,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             if flow is not None:
                 self._end.detach()
                 flow.close()
-            self._own = None
+            self._temporary_store = None
 
     def __enter__(self) -> Self:
         return self
@@ -378,17 +378,17 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         if y is not None:
             self._targets(y, model)  # before there is a loop, as they may be refused
         self.close()
-        own = None if self.backend else _OwnStore(type(self).__name__)
+        store = None if self.backend else _OwnStore(type(self).__name__)
         flow = StatefulLoop(
             self._programs[kind], loop=self._name, partitions=self.partitions, spark=self.spark,
-            backend=self.backend if own is None else own.url, replace=replace,
+            backend=self.backend if store is None else store.url, replace=replace,
         )  # fmt: skip
-        self._hold(flow, model, own)
+        self._hold(flow, model, store)
         self._save()
 
-    def _hold(self, flow: StatefulLoop, model: dict[str, Any], own: _OwnStore | None) -> None:
+    def _hold(self, flow: StatefulLoop, model: dict[str, Any], store: _OwnStore | None) -> None:
         """Have a loop and its model."""
-        self._flow, self._model, self._own = flow, model, own
+        self._flow, self._model, self._temporary_store = flow, model, store
         self._end = weakref.finalize(self, _close, flow)
         self._end.atexit = False
         self.n_features_in_ = model["width"]
@@ -426,9 +426,9 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         if passes and size:
             model["objective"] = math.inf  # that is of other instances
         for _ in range(passes if size else 0):
-            before = model["objective"]
+            objective = model["objective"]
             self._descend(flow, model, share)
-            if passes > self.passes and before - model["objective"] < 1e-3 * abs(before):
+            if passes > self.passes and objective - model["objective"] < 1e-3 * abs(objective):
                 break
 
     def _store(self) -> None:
@@ -453,13 +453,14 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def __sklearn_clone__(self) -> Self:
         """Return one with these parameters; a Spark session is not copied."""
         params = {k: v for k, v in self.get_params(deep=False).items() if k != "spark"}
-        own = {k: clone(v, safe=False) for k, v in params.items()}
-        return type(self)(**own, spark=self.spark)
+        cloned = {k: clone(v, safe=False) for k, v in params.items()}
+        return type(self)(**cloned, spark=self.spark)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         state = state | ({"spark": None} if "spark" in state else {})  # which no process can get
-        return {k: v for k, v in state.items() if k not in ("_flow", "_the_lock", "_end", "_own")}
+        left_out = ("_flow", "_the_lock", "_end", "_temporary_store")
+        return {k: v for k, v in state.items() if k not in left_out}
 
 
 def _close(flow: StatefulLoop) -> None:
@@ -506,7 +507,7 @@ def _checked_ids(ids: Any, number: int | None, kind: str | None) -> Any:
 
     Args:
         number: how many there have to be; None for any.
-        kind: of the ids of earlier instances; None where there are none.
+        kind: the kind of the ids of earlier instances; None without any.
     """
     if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
         raise InputError(f"ids is {ids!r}: give several, as [{ids!r}]")
@@ -516,18 +517,18 @@ def _checked_ids(ids: Any, number: int | None, kind: str | None) -> Any:
     if number is not None and len(values) != number:
         raise InputError(f"{number} instances need as many ids; there are {len(values)}")
     if isinstance(values, np.ndarray):
-        own: Any = values
+        checked: Any = values
     elif all(isinstance(value, str) for value in values) and (values or kind == "str"):
-        own = values
+        checked = values
         try:
             "".join(values).encode()
         except UnicodeEncodeError:
             raise InputError("ids have halves of characters (surrogates): give others") from None
     else:
         try:
-            own = np.array([operator.index(value) for value in values], np.int64)
+            checked = np.array([operator.index(value) for value in values], np.int64)
         except (TypeError, OverflowError):
             raise InputError("ids are all int, of 64 bits, or all str") from None
-    if kind is not None and _kind(own) != kind and len(values):
+    if kind is not None and _kind(checked) != kind and len(values):
         raise InputError(f"the ids of earlier instances are {kind}; give {kind}")
-    return own
+    return checked

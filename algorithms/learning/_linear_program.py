@@ -37,12 +37,12 @@ class LinearState(InstancesState):
     ) -> tuple[Floats, int]:  # fmt: skip
         """Return the weights after a pass of SGD over the sample, and its size."""
         sample = self._labelled(width, sparse, share, label)
-        before = np.frombuffer(weights)
-        after = sgd_pass(
-            sample.rows, sample.targets, before, rate, alpha, loss, fit_intercept=intercept,
+        start = np.frombuffer(weights)
+        end = sgd_pass(
+            sample.rows, sample.targets, start, rate, alpha, loss, fit_intercept=intercept,
             decay=DECAY,
         )  # fmt: skip
-        return after, len(sample)
+        return end, len(sample)
 
     def squares(self, width: int, sparse: bool, share: float) -> tuple[float, int]:
         """Return the sum of the squares of the sample's features, and its size."""
@@ -88,14 +88,14 @@ class LinearState(InstancesState):
         return hessian_product(sample.rows, sample.targets, w, v, loss, smoothing)
 
     def _labelled(self, width: int, sparse: bool, share: float, label: int) -> Sample:
-        own = self.all(width, sparse) if share < 0 else self.sample(width, sparse, share)[0]
+        chosen = self.all(width, sparse) if share < 0 else self.sample(width, sparse, share)[0]
         if label < 0:
-            return own
+            return chosen
 
         def labels() -> Any:
-            return np.where(own.targets == label, 1.0, -1.0)
+            return np.where(chosen.targets == label, 1.0, -1.0)
 
-        return Sample(own.rows, self._once(("labels", share, label), labels))
+        return Sample(chosen.rows, self._once(("labels", share, label), labels))
 
 
 class LinearInstances(Instances):
@@ -113,7 +113,7 @@ class LinearInstances(Instances):
 
 
 class LinearProgram(InstancesProgram):
-    """Instances with int ids, and the model; see `LinearState` for the arguments."""
+    """Instances with int ids, and the model; arguments are as in `LinearState`."""
 
     instances = Partitioned(LinearInstances(int), key="id")
 

@@ -26,8 +26,8 @@ class MeansState(InstancesState):
     ) -> tuple[Floats, Ints, float]:
         """Return the sums, counts and inertia of `assign`."""
         sample = self._chosen_rows(width, sparse, share)
-        own = assign(sample.rows, np.frombuffer(centres).reshape(-1, width))
-        return own.sums, own.counts, own.inertia
+        assignment = assign(sample.rows, np.frombuffer(centres).reshape(-1, width))
+        return assignment.sums, assignment.counts, assignment.inertia
 
     def farthest(
         self, width: int, sparse: bool, share: float, centres: bytes, count: int
@@ -67,7 +67,7 @@ class MeansInstances(Instances):
 
 
 class MeansProgram(InstancesProgram):
-    """Instances with int ids, and the model; see `MeansState` for the arguments."""
+    """Instances with int ids, and the model; arguments are as in `MeansState`."""
 
     instances = Partitioned(MeansInstances(int), key="id")
 

@@ -1,4 +1,4 @@
-"""What the stateful classes of learners have in common: instances by id, and the model."""
+"""The base of the stateful classes of learners: instances by id, and the model."""
 
 from __future__ import annotations
 

@@ -29,18 +29,18 @@ def _controller() -> Any:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Have BLAS use one thread; the number of before is restored when nobody needs one any more."""
+    """Have BLAS use one thread; the old number is restored when the last such block ends."""
     controller = _controller()
     if controller is None:
         yield
         return
     with _lock:
-        before = _users[0] if _users else controller.limit(limits=1)
-        _users.append(before)
+        limits = _users[0] if _users else controller.limit(limits=1)
+        _users.append(limits)
     try:
         yield
     finally:
         with _lock:
             _users.pop()
             if not _users:
-                before.restore_original_limits()
+                limits.restore_original_limits()

@@ -22,7 +22,7 @@ class Overshoot(VertexError):
 
 
 class Layout(NamedTuple):
-    """How the weights of a class are divided.
+    """Division of the weights of a class into blocks.
 
     Attributes:
         width: the number of columns.
@@ -41,7 +41,7 @@ class Layout(NamedTuple):
         return -(-self.width // self.size) + 1
 
     def key(self, code: int, block: int) -> int:
-        """Return the key of a block of a class, whose code is -1 where there are no classes."""
+        """Return the key of a block of a class, whose code is -1 without classes."""
         return max(code, 0) * self.blocks + block
 
     def length(self, block: int) -> int:
@@ -66,7 +66,7 @@ def on_blocks(rows: Rows, blocks: Ints, layout: Layout) -> Rows:
     Args:
         rows: dense rows, of which these are all blocks, or sparse rows.
         blocks: at least those that `blocks_of` returns.
-        layout: of the columns.
+        layout: the layout of the columns.
     """
     if not isinstance(rows, SparseRows):
         return rows
@@ -91,23 +91,29 @@ class WeightsState(RowsState):
         return (np.frombuffer(row[0]) * math.exp(decay - row[1])).tobytes()
 
     def average(
-        self, block: int, weights: bytes, share: float, rest: float, before: float, after: float
+        self,
+        block: int,
+        weights: bytes,
+        share: float,
+        rest: float,
+        old_decay: float,
+        new_decay: float,
     ) -> None:
         """Add the weights of one partition to the mean over all of them.
 
         Args:
             block: the key.
-            weights: after the partition's pass.
-            share: of the partition, in the sample.
+            weights: the weights after the partition's pass.
+            share: the partition's share of the sample.
             rest: what is left of the weights before this pass, as other partitions do not touch
                 the block; -1 where it is added to the mean already.
-            before, after: the decay before and after the pass.
+            old_decay, new_decay: the decay before and after the pass.
         """
         mean = np.frombuffer(weights) * share
-        old = self.read(block, after if rest < 0 else before) if rest else b""
+        old = self.read(block, new_decay if rest < 0 else old_decay) if rest else b""
         if old:
             mean = np.frombuffer(old) * (1.0 if rest < 0 else rest) + mean
-        self.put(block, (mean.tobytes(), after))
+        self.put(block, (mean.tobytes(), new_decay))
 
     def set(self, block: int, weights: bytes, decay: float) -> None:
         """Set the weights of a block."""
@@ -121,7 +127,7 @@ class WeightsState(RowsState):
         """Return the sum of the squares of the weights, without intercepts, by the class's code.
 
         Args:
-            decay: of the present.
+            decay: the present decay.
             count: the number of blocks of a class.
         """
         sums: dict[int, float] = {}
@@ -153,7 +159,7 @@ class Weights(StateElement):
 
 
 class BlockRequest(NamedTuple):
-    """What a partition tells of its sample before a pass.
+    """A partition's request before a pass: facts about its sample.
 
     Attributes:
         anchor: an id that it has, by which it is found.
@@ -167,13 +173,13 @@ class BlockRequest(NamedTuple):
 
 
 class PassPlan(NamedTuple):
-    """Which blocks go to which partitions in a pass.
+    """The blocks that go to each partition in a pass.
 
     Attributes:
         routes: (id, key): the partition that has the id needs the block.
         shares: (id, key, share, rest): the same with arguments of `WeightsState.average`.
         decay: the logarithm of what is left of weights that no partition touches.
-        size: of the sample.
+        size: the size of the sample.
     """
 
     routes: list[tuple[Any, int]]
@@ -189,9 +195,9 @@ def plan_pass(
     """Return the plan of a pass.
 
     Args:
-        requests: of all partitions, None of those that have nothing in the sample.
-        layout: of the weights.
-        codes: of the classes, each of which has weights.
+        requests: the requests of all partitions, None for those with nothing in the sample.
+        layout: the layout of the weights.
+        codes: the codes of the classes, each of which has weights.
         left_after: returns what regularisation leaves of weights after so many instances.
     """
     asked = [request for request in requests if request is not None]
@@ -222,16 +228,16 @@ def objective_of(
     """Return the mean of the objectives of all classes.
 
     Args:
-        losses: of each partition, the sum over its sample for each class; () where that is empty.
-        squares: of each partition, what `WeightsState.squares` returns.
-        size: of the sample.
-        alpha: of the regulariser.
-        codes: of the classes.
+        losses: for each partition, the sum over its sample for each class; () if that is empty.
+        squares: for each partition, what `WeightsState.squares` returns.
+        size: the size of the sample.
+        alpha: the factor of the regulariser.
+        codes: the codes of the classes.
     """
     parts, total = list(squares), 0.0
-    own = [part for part in losses if len(part)]
+    loss_sums = [part for part in losses if len(part)]
     for k, code in enumerate(codes):
-        loss = sum(part[k] for part in own) / max(size, 1)
+        loss = sum(part[k] for part in loss_sums) / max(size, 1)
         total += loss + alpha / 2 * sum(part.get(max(code, 0), 0.0) for part in parts)
     return total / max(len(codes), 1)
 
@@ -241,7 +247,7 @@ class BlockReader:
 
     Args:
         flow: the loop; its weights do not change.
-        layout: of the weights.
+        layout: the layout of the weights.
     """
 
     def __init__(self, flow: Any, layout: Layout) -> None:
@@ -260,8 +266,8 @@ class BlockReader:
         """Return weights of a class.
 
         Args:
-            code: of the class.
-            blocks: which of its blocks, one after the other.
+            code: the class's code.
+            blocks: its blocks to read, one after the other.
         """
         rows = self.fetch([self._layout.key(code, block) for block in blocks])
         parts = [

@@ -37,7 +37,7 @@ class Ratings(NamedTuple):
 
 
 class Factors(NamedTuple):
-    """What `solve_equations` returns.
+    """The factors that `solve_equations` returns.
 
     Attributes:
         there: int64[m], the users or items that have ratings.
@@ -52,20 +52,20 @@ class Factors(NamedTuple):
     penalty: float
 
 
-def by_code(own: Ints, others: Ints, ratings: Floats, count: int) -> Ratings:
+def by_code(codes: Ints, others: Ints, ratings: Floats, count: int) -> Ratings:
     """Return ratings in the order of users, or of items.
 
     Args:
-        own: int64[n], users or items.
+        codes: int64[n], users or items.
         others: int64[n], items or users.
         ratings: float64[n].
-        count: `own` is 0 to count - 1.
+        count: `codes` are 0 to count - 1.
 
     >>> by_code(np.array([1, 0]), np.array([5, 6]), np.array([0.5, 0.25]), 2).others.tolist()
     [6, 5]
     """
-    order = np.argsort(own, kind="stable")
-    sizes = np.bincount(own, minlength=count)
+    order = np.argsort(codes, kind="stable")
+    sizes = np.bincount(codes, minlength=count)
     indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     return Ratings(indptr, others[order], ratings[order])
 
@@ -99,12 +99,12 @@ def _add_products(indptr, others, ratings, mean, factors, tile, sums):  # type: 
                     p += 1
 
 
-def sum_equations(own: Ratings, mean: float, factors: Floats) -> Floats:
+def sum_equations(ratings: Ratings, mean: float, factors: Floats) -> Floats:
     """Return the sums of each user, or item.
 
     Args:
-        own: its ratings.
-        mean: of all ratings.
+        ratings: the ratings of each user, or item.
+        mean: the mean of all ratings.
         factors: float64[others, k].
 
     Returns:
@@ -116,9 +116,9 @@ def sum_equations(own: Ratings, mean: float, factors: Floats) -> Floats:
     [[100.0, 30.0, 9.0, 1.0]]
     """
     k = factors.shape[1]
-    sums = np.zeros((len(own.indptr) - 1, (k + 1) * (k + 2) // 2 + 1))
+    sums = np.zeros((len(ratings.indptr) - 1, (k + 1) * (k + 2) // 2 + 1))
     tile = np.empty((k + 1, TILE))
-    _add_products(own.indptr, own.others, own.ratings, mean, factors, tile, sums)
+    _add_products(ratings.indptr, ratings.others, ratings.ratings, mean, factors, tile, sums)
     return sums
 
 
@@ -126,9 +126,9 @@ def solve_equations(sums: Floats, n_factors: int, alpha: float) -> Factors:
     """Return the factors with the smallest objective, where those of the others stay.
 
     Args:
-        sums: of `sum_equations`.
+        sums: the sums of `sum_equations`.
         n_factors: k.
-        alpha: of the regulariser.
+        alpha: the factor of the regulariser.
 
     Raises:
         InputError: alpha is too small for equations that have one solution.
@@ -138,17 +138,17 @@ def solve_equations(sums: Floats, n_factors: int, alpha: float) -> Factors:
     factors, error = np.empty((len(there), k)), 0.0
     upper, diagonal = np.triu_indices(k + 1), np.arange(k)
     for begin in range(0, len(there), BLOCK):
-        own = sums[there[begin : begin + BLOCK]]
-        products = np.empty((len(own), k + 1, k + 1))
-        products[:, upper[0], upper[1]] = products[:, upper[1], upper[0]] = own[:, :-1]
+        batch = sums[there[begin : begin + BLOCK]]
+        products = np.empty((len(batch), k + 1, k + 1))
+        products[:, upper[0], upper[1]] = products[:, upper[1], upper[0]] = batch[:, :-1]
         matrix, vector = products[:, :k, :k], products[:, :k, k]
         regularised = matrix.copy()
-        regularised[:, diagonal, diagonal] += alpha * own[:, -1:]
+        regularised[:, diagonal, diagonal] += alpha * batch[:, -1:]
         try:
             solved = np.linalg.solve(regularised, vector[:, :, None])[:, :, 0]
         except np.linalg.LinAlgError:
             raise InputError(f"alpha is {alpha}, too small for these ratings; give more") from None
-        factors[begin : begin + len(own)] = solved
+        factors[begin : begin + len(batch)] = solved
         explained = 2 * vector - np.einsum("nij,nj->ni", matrix, solved)
         error += float(np.sum(products[:, k, k] - np.einsum("ni,ni->n", explained, solved)))
     penalty = float(sums[there, -1] @ np.einsum("ni,ni->n", factors, factors))

@@ -56,8 +56,8 @@ class MatrixFactorisation(RegressorMixin, Learner):  # type: ignore[misc]
     scikit-learn's `check_estimator` does not apply, as `X` is not numbers.
 
     Args:
-        n_factors: of each user and item.
-        alpha: of the regulariser, which keeps factors small; more than 0.
+        n_factors: the number of factors of each user and item.
+        alpha: the factor of the regulariser, which keeps factors small; more than 0.
         passes: over the sample, in each `partial_fit`.
         sample: from how many ratings the main loop learns, about.
         tol: `solve` and `fit` end where a round lowers the objective by at most this part of it.
@@ -71,9 +71,9 @@ class MatrixFactorisation(RegressorMixin, Learner):  # type: ignore[misc]
         users_, items_: the labels that have ratings, ascending.
         user_factors_, item_factors_: float64[users, k] and float64[items, k], in this order; zeros
             where the sample has no rating yet.
-        mean_: of all ratings.
+        mean_: the mean of all ratings.
         objective_: as above; after `partial_fit` over the sample.
-        n_iter_: of the last exact solution.
+        n_iter_: the number of rounds of the last exact solution.
 
     Example:
         >>> X = [("Ann", 1), ("Ann", 2), ("Bob", 1), ("Bob", 2), ("Cid", 1)]
@@ -172,7 +172,7 @@ class MatrixFactorisation(RegressorMixin, Learner):  # type: ignore[misc]
     def _checked(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
         X = as_pairs(X)
         if not X.shape[0]:
-            raise InputError("there are no ratings; give at least one")
+            raise InputError("no ratings are given; give at least one")
         y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
         check_consistent_length(X.users, y)
         return X, y
@@ -210,18 +210,18 @@ class MatrixFactorisation(RegressorMixin, Learner):  # type: ignore[misc]
 
     def _count(self, flow: StatefulLoop, model: dict[str, Any]) -> None:
         parts = flow.totals(len(model["users"]), len(model["items"]))
-        total, users, items = (sum(own) for own in zip(*parts, strict=True))
+        total, users, items = (sum(part) for part in zip(*parts, strict=True))
         model["size"] = size = int(users.sum())
         model["mean"] = total / size if size else 0.0
         if model["item_factors"].shape[1] != self.n_factors:  # by `set_params`, or `resume`
             self._restart(flow, model)
-        for side, own in zip(_SIDES, (users, items), strict=True):
-            gone = (own == 0) & (model[f"{side}_counts"] > 0)
-            if gone.any():
+        for side, counts in zip(_SIDES, (users, items), strict=True):
+            emptied = (counts == 0) & (model[f"{side}_counts"] > 0)
+            if emptied.any():
                 for name in (f"{side}s", f"{side}_factors"):
                     model[name] = model[name].copy()
-                    model[name][gone] = np.zeros((), model[name].dtype)
-            model[f"{side}_counts"] = own
+                    model[name][emptied] = np.zeros((), model[name].dtype)
+            model[f"{side}_counts"] = counts
 
     def _restart(self, flow: StatefulLoop, model: dict[str, Any]) -> None:
         model["user_factors"] = np.zeros((len(model["users"]), self.n_factors))
@@ -232,16 +232,16 @@ class MatrixFactorisation(RegressorMixin, Learner):  # type: ignore[misc]
     def _descend(self, flow: StatefulLoop, model: dict[str, Any], share: float) -> None:
         error = penalty = 0.0
         size = 1.0
-        for side, own, others in ((0, "user", "item"), (1, "item", "user")):
+        for side, name, others in ((0, "user", "item"), (1, "item", "user")):
             parts = flow.equations(
-                share, side, len(model[f"{own}s"]), model["mean"],
+                share, side, len(model[f"{name}s"]), model["mean"],
                 model[f"{others}_factors"].tobytes(), self.n_factors,
             )  # fmt: skip
             sums: Any = sum(parts)
             solution = solve_equations(sums, self.n_factors, self.alpha)
-            factors = model[f"{own}_factors"].copy()
+            factors = model[f"{name}_factors"].copy()
             factors[solution.there] = solution.factors
-            model[f"{own}_factors"] = factors
+            model[f"{name}_factors"] = factors
             error, size = solution.error, max(float(sums[:, -1].sum()), 1.0)
             penalty += solution.penalty
         model["learnt"] = model["learnt"] | (sums[:, -1] > 0)
@@ -249,13 +249,13 @@ class MatrixFactorisation(RegressorMixin, Learner):  # type: ignore[misc]
 
     def _best(self, flow: StatefulLoop, model: dict[str, Any], tol: float) -> None:
         self._count(flow, model)
-        before, model["n_iter"] = math.inf, 0
+        previous, model["n_iter"] = math.inf, 0
         while model["n_iter"] < self.max_iter:
             self._descend(flow, model, -1.0)
             model["n_iter"] += 1
-            if before - model["objective"] <= tol * before < math.inf:
+            if previous - model["objective"] <= tol * previous < math.inf:
                 return
-            before = model["objective"]
+            previous = model["objective"]
         warnings.warn(
             f"{type(self).__name__}: the objective still falls after {self.max_iter} rounds: give "
             "a larger max_iter, alpha or tol",

@@ -38,7 +38,7 @@ class _Growing:
     """An array that grows at its end.
 
     Args:
-        values: of its type; not copied until it grows.
+        values: its first values; not copied until it grows.
     """
 
     def __init__(self, values: NDArray[Any]) -> None:
@@ -117,8 +117,8 @@ class _Columns:
     def __getitem__(self, place: int) -> tuple[float, bytes]:
         if self._firsts and place >= self._firsts[0]:
             part = bisect_right(self._firsts, place) - 1
-            new, own = self._new[part], place - self._firsts[part]
-            return float(new.targets[own]), new.features[own].as_py()
+            new, row = self._new[part], place - self._firsts[part]
+            return float(new.targets[row]), new.features[row].as_py()
         target = float(self._targets.values[place])
         if not self._sparse:
             first = place * self._width
@@ -168,21 +168,21 @@ class _Columns:
         """
         other, known = _Columns(), len(self._targets.values)
         other._width, other._sparse = self._width, self._sparse
-        own = places[places < known]
-        if len(own):
-            sample, other._length = self._known().take(own), len(own)
+        chosen = places[places < known]
+        if len(chosen):
+            sample, other._length = self._known().take(chosen), len(chosen)
             rows = sample.rows
             other._targets = _Growing(sample.targets)
-            other._order = _Growing(self._order.values[own])
+            other._order = _Growing(self._order.values[chosen])
             if isinstance(rows, SparseRows):
                 other._columns, other._indptr = _Growing(rows.indices), _Growing(rows.indptr)
                 other._values = _Growing(rows.values)
             else:
                 other._values = _Growing(rows.ravel())
         for first, new in zip(self._firsts, self._new, strict=True):
-            own = places[slice(*np.searchsorted(places, [first, first + len(new.targets)]))]
-            if len(own):
-                other.extend(new.take(own - first))
+            chosen = places[slice(*np.searchsorted(places, [first, first + len(new.targets)]))]
+            if len(chosen):
+                other.extend(new.take(chosen - first))
         return other
 
     @property
@@ -237,11 +237,11 @@ class InstancesState(RowsState):
         return [there.pop(key, ABSENT) is None for key in keys]
 
     def touch(self, row: Any) -> None:
-        """See `RowsState`."""
+        """Note that a row is about to change."""
         self.touch_all([row])
 
     def touch_all(self, rows: Sequence[Any]) -> None:
-        """See `RowsState`."""
+        """Note that several rows are about to change."""
         self._version = next(_states)
         if self._chance is not None:
             places = dict(zip(rows, map(self.rows.get, rows, repeat(-1)), strict=True))
@@ -277,8 +277,10 @@ class InstancesState(RowsState):
         """Return the instances, in the order of their places."""
 
         def choose() -> Sample:
-            own = self._columns.all(width, sparse=sparse)
-            return own if len(own) == len(self.rows) else own.take(self._places(len(own)))
+            instances = self._columns.all(width, sparse=sparse)
+            if len(instances) == len(self.rows):
+                return instances
+            return instances.take(self._places(len(instances)))
 
         chosen: Sample = self._once(("all",), choose)
         return chosen
@@ -288,15 +290,15 @@ class InstancesState(RowsState):
 
         Args:
             width, sparse: as the features are.
-            share: of the instances: those whose place in that order is below it.
+            share: the share of the instances: those whose place in that order is below it.
 
         Returns:
             The sample, and float64[n], the place of each in the order, from 0 to 1.
         """
 
         def choose() -> tuple[Sample, NDArray[np.float64]]:
-            own = self._columns.all(width, sparse=sparse)
-            self._chance = chance = self._chance_order(len(own)).take(own, share)
+            instances = self._columns.all(width, sparse=sparse)
+            self._chance = chance = self._chance_order(len(instances)).take(instances, share)
             assert chance.sample is not None
             return chance.sample, chance.order[: len(chance.sample)]
 
@@ -305,14 +307,14 @@ class InstancesState(RowsState):
 
     def _chance_order(self, count: int) -> ChanceOrder:
         """Return the order by chance of all instances, of so many places."""
-        before, self._places_before = self._places_before, {}
+        old_places, self._places_before = self._places_before, {}
         chance, order = self._chance, self._columns.order
-        if chance is None or 2 * len(before) > len(self.rows):
+        if chance is None or 2 * len(old_places) > len(self.rows):
             return ChanceOrder.of(order, self._places(count))
-        changes = [(place, self.rows.get(key, -1)) for key, place in before.items()]
-        gone = [old for old, new in changes if old >= 0 and old != new]
+        changes = [(place, self.rows.get(key, -1)) for key, place in old_places.items()]
+        removed = [old for old, new in changes if old >= 0 and old != new]
         added = [new for old, new in changes if new >= 0 and old != new]
-        return chance.changed(order, np.array(gone, np.int64), np.array(sorted(added), np.int64))
+        return chance.changed(order, np.array(removed, np.int64), np.array(sorted(added), np.int64))
 
     def _once(self, what: tuple[Any, ...], compute: Any) -> Any:
         """Compute something of the instances, once until they change."""
@@ -327,11 +329,11 @@ class InstancesState(RowsState):
         return self._columns[row]
 
     def restore(self, key: Any, stored: Any) -> None:
-        """See `RowsState`; a key has one instance."""
+        """Set the instance of a key to a stored one."""
         self.restore_all([key], [stored])
 
     def restore_all(self, keys: Sequence[Any], stored: Sequence[Any]) -> None:
-        """See `RowsState`."""
+        """Set the instances of keys to stored ones."""
         targets = np.array([target for target, _ in stored], np.float64)
         new = _Arrivals(keys, targets, _packed([features for _, features in stored]))
         self.touch_all(keys)
@@ -339,7 +341,7 @@ class InstancesState(RowsState):
         self.changed.update(keys)
 
     def fork(self, journal: Journal) -> InstancesState:
-        """See `RowsState`."""
+        """Return a copy, in which nothing changes when this one does."""
         other = super().fork(journal)
         assert isinstance(other, InstancesState)
         other._columns = self._columns.fork()

@@ -210,12 +210,12 @@ def _matrix(rows: Any, width: int) -> Any:
 
 
 class _Rounds:
-    """What Lloyd's rounds ask all partitions.
+    """The requests of Lloyd's rounds to all partitions.
 
     Args:
         flow: the loop that has the instances.
         model: the form of their features.
-        share: of the sample; -1 for all instances.
+        share: the share of the sample; -1 for all instances.
     """
 
     def __init__(self, flow: StatefulLoop, model: dict[str, Any], share: float) -> None:

@@ -135,22 +135,22 @@ def with_codes(labels: Labels, free: NDArray[np.bool_], values: Labels, name: st
     at = places_of(labels[taken], unique, name)
     new = unique[at < 0]
     more = np.arange(len(labels), len(labels) + len(new))
-    own = np.concatenate([np.flatnonzero(free), more])[: len(new)]
+    new_codes = np.concatenate([np.flatnonzero(free), more])[: len(new)]
     codes = np.empty(len(unique), np.int64)
-    codes[at >= 0], codes[at < 0] = taken[at[at >= 0]], own
+    codes[at >= 0], codes[at < 0] = taken[at[at >= 0]], new_codes
     if len(new):
         known = labels
-        size = max(len(known), int(own[-1]) + 1)
+        size = max(len(known), int(new_codes[-1]) + 1)
         labels = np.zeros(size, np.result_type(known, new))
-        labels[: len(known)], labels[own] = known, new
-    return Coded(codes[inverse.ravel()], labels, own)
+        labels[: len(known)], labels[new_codes] = known, new
+    return Coded(codes[inverse.ravel()], labels, new_codes)
 
 
 class Coded(NamedTuple):
-    """What `with_codes` returns.
+    """The codes that `with_codes` returns.
 
     Attributes:
-        codes: int64[n], of the values.
+        codes: int64[n], the codes of the values.
         labels: by code; another array than before where there are new ones.
         new: int64[m], the codes of new labels.
     """

@@ -141,17 +141,17 @@ class LinearModel(BlockLearner):
         if self.alpha > 0:  # a longer step would shrink weights beyond 0
             model["rate"] = min(model["rate"], _LARGEST / self.alpha)
         descend = self._descend_all if model["blocks"] is None else self._descend_blocks
-        before, objective = descend(flow, model, share)
-        model["objective"] = before if objective is None else objective
+        earlier, objective = descend(flow, model, share)
+        model["objective"] = earlier if objective is None else objective
         rate = model["rate"]
         if objective is None:  # the model is what it was
             model["rate"] = max(rate / 2, min(rate, usual / _RANGE))
         elif self.bold_driver:  # see section 6.2.2 of the Tornado paper, which takes each pass
             model["rate"] = min(1.1 * rate, max(rate, usual * _RANGE))
 
-    def _bound(self, before: float) -> float:
+    def _bound(self, objective: float) -> float:
         """Return the objective above which a pass is not taken."""
-        return before if self.bold_driver else 2 * before + 1
+        return objective if self.bold_driver else 2 * objective + 1
 
     def _descend_all(
         self, flow: StatefulLoop, model: dict[str, Any], share: float
@@ -163,9 +163,9 @@ class LinearModel(BlockLearner):
             is what it was.
         """
         form = model["width"], model["sparse"]
-        before, weights = model["objective"], np.empty_like(model["weights"])
-        if not math.isfinite(before):
-            before = self._objective(flow, model, model["weights"], share)
+        earlier, weights = model["objective"], np.empty_like(model["weights"])
+        if not math.isfinite(earlier):
+            earlier = self._objective(flow, model, model["weights"], share)
         for k, label in enumerate(self._labels(model)):
             parts = flow.descend(
                 *form, share, label, model["weights"][k].tobytes(), self._loss, self.alpha,
@@ -174,10 +174,10 @@ class LinearModel(BlockLearner):
             size = max(sum(n for _, n in parts), 1)
             weights[k] = sum(w * (n / size) for w, n in parts)
         objective = self._objective(flow, model, weights, share)
-        if not objective <= self._bound(before):
-            return before, None
+        if not objective <= self._bound(earlier):
+            return earlier, None
         model["weights"] = weights
-        return before, objective
+        return earlier, objective
 
     def _objective(
         self, flow: StatefulLoop, model: dict[str, Any], weights: NDArray[np.float64], share: float
@@ -199,7 +199,7 @@ class LinearModel(BlockLearner):
         parts = flow.gradient(
             model["width"], model["sparse"], share, label, w.tobytes(), self._loss, smoothing
         )
-        sums = (sum(part) for part in zip(*(own for own, _ in parts), strict=True))
+        sums = (sum(part) for part in zip(*(loss_sums for loss_sums, _ in parts), strict=True))
         return LossSums(*sums), sum(size for _, size in parts)
 
     def _best(self, flow: StatefulLoop, model: dict[str, Any], tol: float) -> None:
@@ -272,13 +272,13 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         check_classification_targets(targets)
         classes = model["classes"]
         values = _labels_of(targets)
-        own = np.unique(values)
-        if len(classes) and (own.dtype.kind == "U") != (classes.dtype.kind == "U"):
+        given = np.unique(values)
+        if len(classes) and (given.dtype.kind == "U") != (classes.dtype.kind == "U"):
             raise InputError(
                 f"classes are all numbers or all str: the earlier ones are as {classes[0]!r}, "
-                f"these as {own[0]!r}"
+                f"these as {given[0]!r}"
             )
-        new = own[~np.isin(own, classes)]
+        new = given[~np.isin(given, classes)]
         if len(new):
             codes = model["next_code"] + np.arange(len(new))
             model["next_code"] += len(new)
@@ -345,10 +345,12 @@ def _labels_of(classes: Any) -> NDArray[Any]:
     values = np.asarray(classes)
     if values.dtype != object:
         return values
-    own = np.array(values.tolist())
-    if own.dtype == object or (own.dtype.kind == "U") != all(isinstance(v, str) for v in values):
+    labels = np.array(values.tolist())
+    if labels.dtype == object or (labels.dtype.kind == "U") != all(
+        isinstance(v, str) for v in values
+    ):
         raise InputError("classes are all numbers or all str: convert them")
-    return own
+    return labels
 
 
 def _problems(classes: int) -> int:
@@ -364,14 +366,14 @@ def _for_classes(
     weights: NDArray[np.float64], classes: NDArray[Any], new: int
 ) -> NDArray[np.float64]:
     """Return the weights where some of the classes, the last ones, are new."""
-    before = len(classes) - new
+    known = len(classes) - new
     if len(classes) <= 2:
         return np.zeros_like(weights)
-    if before == 2:  # one against the other, which becomes each against all others
+    if known == 2:  # one against the other, which becomes each against all others
         larger = _ranks(classes[:2])[:, None]
         weights = np.where(larger == 1, weights, -weights)
     rows = np.zeros((len(classes), weights.shape[1]))
-    rows[:before] = weights[:before] if before > 1 else 0.0
+    rows[:known] = weights[:known] if known > 1 else 0.0
     return rows
 
 
@@ -439,13 +441,13 @@ class LogisticSGD(_LinearClassifier):
             against all others, divided by their sum.
         """
         scores = self._scores(X)
-        own: NDArray[np.float64] = 0.5 * (1.0 + np.tanh(0.5 * scores))
+        probabilities: NDArray[np.float64] = 0.5 * (1.0 + np.tanh(0.5 * scores))
         if len(self.classes_) == 1:
-            return np.ones_like(own)
+            return np.ones_like(probabilities)
         if len(self.classes_) == 2:
-            return np.hstack([1.0 - own, own])
-        own /= np.maximum(own.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-        return own
+            return np.hstack([1.0 - probabilities, probabilities])
+        probabilities /= np.maximum(probabilities.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        return probabilities
 
 
 class LinearSGD(RegressorMixin, LinearModel):  # type: ignore[misc]

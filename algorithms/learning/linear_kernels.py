@@ -38,7 +38,7 @@ BLOCK = 1 << 16  # entries of a block of rows, 512 KiB: what is done to it finds
 
 
 class LossSums(NamedTuple):
-    """What `loss_and_gradient` sums over rows; entry by entry, partitions' sums are added.
+    """Sums of `loss_and_gradient` over rows; entry by entry, partitions' sums are added.
 
     Attributes:
         loss: the loss itself.
@@ -227,7 +227,7 @@ def _checked(rows: Rows, y: Floats, w: Floats, loss: str, smoothing: float) -> i
     """Return the number of a loss, or raise InputError where arguments do not fit together."""
     check(rows, y, columns=len(w) - 1)
     if loss not in LOSSES:
-        raise InputError(f"there is no loss {loss!r}; use one of {', '.join(map(repr, LOSSES))}")
+        raise InputError(f"unknown loss {loss!r}; use one of {', '.join(map(repr, LOSSES))}")
     if not 0 <= smoothing < math.inf:
         raise InputError(f"smoothing is {smoothing}; use 0 or a positive number")
     return LOSSES[loss]

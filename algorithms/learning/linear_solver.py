@@ -41,7 +41,7 @@ CG_STEPS = 60  # products of one Newton step
 
 @dataclass(frozen=True)
 class Solution:
-    """What `minimise` returns.
+    """The solution that `minimise` returns.
 
     Attributes:
         w: float64[d + 1], the last is the intercept.
@@ -125,7 +125,7 @@ def minimise(
         fit_intercept: False leaves the intercept 0.
 
     Returns:
-        The solution. It has not converged where there was no optimum within `max_iter` steps, as
+        The solution. It has not converged if no optimum was found within `max_iter` steps, as
         with the log loss, alpha = 0 and classes that a plane separates.
 
     Raises:
@@ -136,7 +136,7 @@ def minimise(
         2005, for the hinge.
     """
     if loss not in LOSSES:
-        raise InputError(f"there is no loss {loss!r}; use one of {', '.join(map(repr, LOSSES))}")
+        raise InputError(f"unknown loss {loss!r}; use one of {', '.join(map(repr, LOSSES))}")
     for name, value in (("alpha", alpha), ("tol", tol), ("max_iter", max_iter)):
         if not 0 <= value < math.inf:
             raise InputError(f"{name} is {value}; use 0 or a positive number")
@@ -152,7 +152,7 @@ def minimise(
             bound = max(bound, objective.bound(point, 0.0))
         if loss == "squared" and n_iter == 2:  # one step is exact, but for rounding
             nothing = ROUNDING * objective.at(np.zeros_like(w), 0.0).objective
-            point = objective.at(point.w, 0.0)  # the last one, see `hessian`
+            point = objective.at(point.w, 0.0)  # the last one
         if _is_solved(best, bound, tol, nothing) or n_iter == max_iter:
             break
         if d <= EXPLICIT:
@@ -200,7 +200,7 @@ def _start(objective: _Objective, w: Floats, loss: str, tol: float) -> _Point:
 
 
 def _next_smoothing(point: _Point, slope: float, tol: float) -> float:
-    """Return the width of the next step: less once this one's optimum is near, see `excess`."""
+    """Return the width of the next step: less once this one's optimum is near, by `excess`."""
     if -slope > NEAR * point.excess or point.excess <= 0.5 * tol * point.objective:
         return point.smoothing
     wanted = math.sqrt(0.25 * tol * point.objective / point.excess)

@@ -24,12 +24,12 @@ CANCELLED = 1e-6  # what is left of |c|² without a row's columns, below which i
 
 
 class Assignment(NamedTuple):
-    """What `assign` returns; sums, counts and inertia of partitions are added.
+    """The result of `assign`; sums, counts and inertia of partitions are added.
 
     Attributes:
         labels: int32[n], the nearest centre of each row; of two, the first.
-        sums: float64[k, d], of the rows of each centre.
-        counts: int64[k], how many these are.
+        sums: float64[k, d], the sum of the rows of each centre.
+        counts: int64[k], the number of these rows.
         inertia: the sum of squared distances.
     """
 
@@ -40,7 +40,7 @@ class Assignment(NamedTuple):
 
 
 class Farthest(NamedTuple):
-    """The rows that are farthest from their centres, farthest first; see `farthest`.
+    """The rows that are farthest from their centres, farthest first.
 
     Attributes:
         distances: float64[m], squared.
@@ -148,7 +148,7 @@ def _assigned(rows: Rows, centres: Floats) -> tuple[Assignment, Floats]:
     check(rows, columns=centres.shape[1])
     (n, d), k = shape(rows), len(centres)
     if k == 0:
-        raise InputError("there are no centres; use at least one")
+        raise InputError("no centres are given; use at least one")
     labels, distances = np.empty(n, np.int32), np.empty(n)
     sums, counts = np.zeros((k, d)), np.zeros(k, np.int64)
     origin = centres.mean(axis=0)
@@ -177,7 +177,7 @@ def assign(rows: Rows, centres: Floats) -> Assignment:
         centres: float64[k, d].
 
     Raises:
-        InputError: rows and centres have different columns, or there are no centres.
+        InputError: rows and centres have different columns, or no centres.
 
     >>> assign(np.array([[0.0], [1.0], [9.0]]), np.array([[0.0], [8.0]])).sums.tolist()
     [[1.0], [9.0]]
@@ -222,7 +222,7 @@ def lloyd(
     """Return centres that no round of k-means moves any more.
 
     Args:
-        assign_all: takes centres, and returns sums, counts and inertia of all rows, see `assign`.
+        assign_all: takes centres, and returns sums, counts and inertia of all rows, as `assign`.
         centres: float64[k, d], where to start.
         tol: the rounds end where the centres' squared movements sum up to no more.
         max_iter: how many rounds at most.

@@ -39,8 +39,8 @@ class Sample(NamedTuple):
         counts = rows.indptr[places + 1] - rows.indptr[places]
         indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
         cells = np.arange(indptr[-1]) + np.repeat(rows.indptr[places] - indptr[:-1], counts)
-        own = SparseRows(indptr, rows.indices[cells], rows.values[cells], rows.dimension)
-        return Sample(own, targets)
+        chosen = SparseRows(indptr, rows.indices[cells], rows.values[cells], rows.dimension)
+        return Sample(chosen, targets)
 
     def rows_at(self, first: int, last: int) -> Sample:
         """Return the instances first, first + 1, ... last - 1, which are not copied."""
@@ -48,9 +48,9 @@ class Sample(NamedTuple):
         if not isinstance(rows, SparseRows):
             return Sample(rows[first:last], targets)
         begin, end = rows.indptr[first], rows.indptr[last]
-        own = rows.indptr[first : last + 1] - begin
+        indptr = rows.indptr[first : last + 1] - begin
         cells = rows.indices[begin:end], rows.values[begin:end]
-        return Sample(SparseRows(own, *cells, rows.dimension), targets)
+        return Sample(SparseRows(indptr, *cells, rows.dimension), targets)
 
     @staticmethod
     def join(parts: Sequence[Sample]) -> Sample:
@@ -74,7 +74,7 @@ class ChanceOrder(NamedTuple):
         order: float64[n], ascending, from 0 to 1.
         places: int64[n]; where two have the same order, the smaller place is first.
         taken: int64[k], the places of the sample.
-        sample: of these; None where there is none yet.
+        sample: the instances at these; None if none is taken yet.
     """
 
     order: Floats
@@ -87,29 +87,29 @@ class ChanceOrder(NamedTuple):
         """Return the order of places, which are ascending.
 
         Args:
-            order: of all places.
+            order: the order of all places.
         """
         places = places[np.argsort(order[places], kind="stable")]
         return cls(order[places], places, places[:0], None)
 
-    def changed(self, order: Floats, gone: Ints, new: Ints) -> ChanceOrder:
+    def changed(self, order: Floats, removed: Ints, new: Ints) -> ChanceOrder:
         """Return it without some places, and with others.
 
         Args:
-            order: of all places.
+            order: the order of all places.
         """
-        is_gone = np.zeros(len(order), np.bool_)
-        is_gone[gone] = True
-        left = ~is_gone[self.places]
-        places, own = self.places[left], self.order[left]
+        is_removed = np.zeros(len(order), np.bool_)
+        is_removed[removed] = True
+        left = ~is_removed[self.places]
+        places, old_order = self.places[left], self.order[left]
         new = new[np.argsort(order[new], kind="stable")]
-        at = np.searchsorted(own, order[new])
-        places, own = np.insert(places, at, new), np.insert(own, at, order[new])
-        if (own[1:] == own[:-1]).any():  # of those the smaller place is first
+        at = np.searchsorted(old_order, order[new])
+        places, old_order = np.insert(places, at, new), np.insert(old_order, at, order[new])
+        if (old_order[1:] == old_order[:-1]).any():  # of those the smaller place is first
             return ChanceOrder.of(order, np.sort(places))._replace(
                 taken=self.taken, sample=self.sample
             )
-        return self._replace(order=own, places=places)
+        return self._replace(order=old_order, places=places)
 
     def take(self, instances: Sample, share: float) -> ChanceOrder:
         """Return it with the sample of those whose order is below the share.

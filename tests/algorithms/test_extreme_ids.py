@@ -132,7 +132,7 @@ def test_parameters_that_are_left_out(ids: list[Any], compiled: bool | Literal["
             assert [*result.to_dict().values()] == wanted
         with MainLoop(Near, graph, params=params, compiled=compiled, backend=BACKEND) as main:
             assert [*main.query().to_dict().values()] == wanted
-    with pytest.raises(InputError, match="is no vertex of the graph"):
+    with pytest.raises(InputError, match="is not a vertex of the graph"):
         run(Near, graph, params={"origin": "None"}, compiled=compiled, backend=BACKEND)
 
 

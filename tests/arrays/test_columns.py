@@ -167,7 +167,7 @@ def test_cuts_may_be_anywhere(cuts: list[int]) -> None:
 def test_cut_short_foreign_and_other_versions_are_refused() -> None:
     good = segment({"x": np.arange(5)})
     for bad in (good[:-1], b"source target\n1 2\n", b"", good[: -TRAILER.size]):
-        with pytest.raises(CorruptError, match="no segment, or cut short"):
+        with pytest.raises(CorruptError, match="not a segment, or was cut short"):
             Table(bad)
     block = encode_bytes({"x": np.arange(5)})
     for bad in (block[:-1], b"source target\n1 2\n", b""):

@@ -80,7 +80,7 @@ def test_what_is_beside_hops_and_commits_is_the_drivers_and_the_rest_is_told() -
     with spent.timed("commit"):
         pass
     spent.driver(0.125)
-    whole = spent.whole(0.130)
+    whole = spent.complete(0.130)
     assert whole["driver"] == pytest.approx(0.025, abs=1e-4)
     assert whole["rest"] == pytest.approx(0.005, abs=2e-4)
     assert sum(whole.values()) == pytest.approx(0.130)
@@ -91,7 +91,7 @@ def test_a_stamp_comes_back_as_it_was_with_the_report_behind_it() -> None:
     with clock.importing():
         pass
     stamp = clock.stamp()
-    assert Stamp.split(stamp.before(b"report")) == (stamp, b"report")
+    assert Stamp.split(stamp.prepend_to(b"report")) == (stamp, b"report")
     assert stamp.began <= stamp.decoded <= stamp.ended
     assert stamp.imported == 0.0
 

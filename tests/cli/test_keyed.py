@@ -141,7 +141,7 @@ def test_calls_that_were_acknowledged_are_not_dropped(
     assert (done.status, len(done.lines)) == (2, 1)
     assert "continue with `vertexsdk serve --resume`, give another --loop, or drop" in done.err
     done = command("state", "rescale", "WordCount", "--partitions", "2")
-    assert "is of a stateful class, and not a main loop: go on with `vertexsdk serve" in done.err
+    assert "is of a stateful class, and not a main loop: continue with `vertexsdk serve" in done.err
 
 
 @contextlib.contextmanager

@@ -167,7 +167,7 @@ def test_a_stranger_s_program_on_string_ids(vertexsdk, program: str, partitions:
     )
     assert done.status == 0, done.err
     assert (
-        "mine.py:11: Nearest: field label is no number (str); this program runs interpreted"
+        "mine.py:11: Nearest: field label is not a number (str); this program runs interpreted"
         in done.err
     )
     assert values("o.csv") == {"a": "a", "b": "b", "c": "a", '"d': '"d', "e": '"d'}
@@ -175,7 +175,7 @@ def test_a_stranger_s_program_on_string_ids(vertexsdk, program: str, partitions:
     assert done.out == "c label=p1 best=a seen={'init'} point=[0.0, 0.5] flag=True\n"
     refused = vertexsdk("query", "nearest")
     assert refused.status == 1
-    assert "add --trusted if you trust whoever wrote this store" in refused.err
+    assert "add --trusted if you trust the writer of this store" in refused.err
 
 
 def test_results_in_python(vertexsdk, program: str, state: str, spark) -> None:
@@ -270,7 +270,7 @@ def test_memory_backend_and_verbose(vertexsdk, edges: str) -> None:
 def test_compiled(vertexsdk, program: str, edges: str) -> None:
     done = vertexsdk("run", program, "--edges", edges, "--compiled", "require")
     assert done.status == 2
-    assert "field label is no number" in done.lines[-1]
+    assert "field label is not a number" in done.lines[-1]
     Path("s.json").unlink(missing_ok=True)
     vertexsdk("run", "wcc", "--edges", edges, "--compiled", "no", "--stats", "s.json")
     assert json.loads(Path("s.json").read_text())["compiled"] is False

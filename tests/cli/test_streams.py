@@ -71,7 +71,7 @@ def test_a_query_every_three_changes(vertexsdk: Call, base: str) -> None:
     del second["6"]
     assert rows("out-3.csv") == second
     assert not Path("out-4.csv").exists()
-    assert any("line 4: 'bad' is no sign of a change" in line for line in done.lines)
+    assert any("line 4: 'bad' is not a sign of a change" in line for line in done.lines)
     assert done.lines[-1] == (
         "7 changes: 3 edges added, 2 removed, 1 given another value, "
         "1 of absent edges, 1 bad lines skipped"
@@ -107,7 +107,7 @@ def test_no_changes_at_all(vertexsdk: Call, base: str) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("bad line", "changes.txt, line 2: 'bad' is no sign of a change"),
+        ("bad line", "changes.txt, line 2: 'bad' is not a sign of a change"),
         ("- 9 9", "changes.txt, line 2: there is no edge 9 -> 9 to remove or change"),
         ("~ 4 3 2", "changes.txt, line 2: there is no edge 4 -> 3 to remove or change"),
     ],
@@ -161,7 +161,7 @@ def test_follow_resume_and_how_stale_it_is(vertexsdk: Call, base: str) -> None:
     append("changes.txt", "+ 1 12\nworse\n- 77 1\n")
     done = vertexsdk(*stream, "--strict")
     assert done.status == 2
-    assert "changes.txt, line 11: 'worse' is no sign" in done.lines[-1]
+    assert "changes.txt, line 11: 'worse' is not a sign" in done.lines[-1]
     done = vertexsdk(*stream)
     assert "2 changes: 1 edges added" in done.lines[-1]
     assert "1 of absent edges, 1 bad lines skipped" in done.lines[-1]
@@ -269,7 +269,7 @@ def test_loops_that_cannot_be_gone_on_with(vertexsdk: Call, base: str) -> None:
         ),
         (("stream", "wcc", "--idle", "1"), "--idle needs --follow"),
         (("stream", "wcc", "--idle", "-1", "--follow"), "-1 is not allowed; at least 0"),
-        (("stream", "wcc", "--budget-ms", "x"), "'x' is no whole number"),
+        (("stream", "wcc", "--budget-ms", "x"), "'x' is not a whole number"),
     ):
         graph = ("--edges", base, "--changes", "changes.txt") if arguments[0] == "stream" else ()
         done = vertexsdk(*arguments, *graph)

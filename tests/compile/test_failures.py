@@ -85,7 +85,7 @@ class EmitAll(Base):
 
 class NoNumber(Base):
     first: float = state(0.0)
-    note: str = state("")  # here: field note is no number (str)
+    note: str = state("")  # here: field note is not a number (str)
 
 
 class Tuples(Base):

@@ -65,7 +65,7 @@ def test_a_tuple_of_words_is_interpreted() -> None:
         def scatter(self, iteration):
             self.emitAll(1)
 
-    with pytest.raises(ProgramError, match="parameter words is no number, nor a tuple"):
+    with pytest.raises(ProgramError, match="parameter words is not a number, nor a tuple"):
         InProcess(Program(Words), EDGES).run({}, compiled="require")
     assert InProcess(Program(Words), EDGES).run({"words": ("a", "b")})[0][1]["n"] == 2
 

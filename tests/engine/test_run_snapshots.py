@@ -294,7 +294,7 @@ def test_a_snapshot_of_another_run_is_refused() -> None:
 def test_where_nothing_can_be_taken_over_by_others_the_number_is_said() -> None:
     url = "memory://per-edge"
     killed(Trails, url)
-    with pytest.raises(InputError, match="kept for each edge, so it goes on with 2 partitions"):
+    with pytest.raises(InputError, match="kept for each edge, so it continues with 2 partitions"):
         resumed(Trails, url, ring(3))
     assert resumed(Trails, url, ring(2))["resumed_at"] == 3
 
@@ -306,7 +306,7 @@ def test_without_a_snapshot_a_run_begins_and_says_so(caplog: pytest.LogCaptureFi
     killed(Trails, url)
     found = finished(Trails, ring(2), backend=url, snapshot_every=1)[1]
     assert found["resumed_at"] is None
-    assert "resume=True would go on at iteration 3" in caplog.text
+    assert "resume=True would continue at iteration 3" in caplog.text
 
 
 def test_versions_for_readers_stay_when_a_run_goes_on() -> None:
@@ -336,7 +336,7 @@ def test_what_cannot_be_is_refused() -> None:
     graph = ring(2)
     for options, what in [
         ({"snapshot_every": 0}, "snapshot_every is 0"),
-        ({"snapshot_every": "soon"}, "no length of time"),
+        ({"snapshot_every": "soon"}, "not a length of time"),
         ({"snapshot_every": 5, "delay_bound": 8}, "a delay bound of 8 has no iterations"),
     ]:
         with pytest.raises(InputError, match=what):

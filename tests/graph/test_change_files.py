@@ -76,7 +76,7 @@ def test_from_every_offset_the_rest_is_read(
         bad = [str(x) for b in batches for x in b.bad.first]
         assert len(whole) == sum(line[:1] in ("+", "-", "~") for line in lines)
         assert bad == [
-            f"{path}, line {k}: 'bad' is no sign of a change; a line begins with +, - or ~"
+            f"{path}, line {k}: 'bad' is not a sign of a change; a line begins with +, - or ~"
             for k, line in enumerate(lines, 1) if line == "bad"
         ]  # fmt: skip
         assert all(len(b) <= at_once for b in batches)

@@ -127,8 +127,8 @@ def test_a_place_is_said_when_asked() -> None:
     ("line", "reason"),
     [
         ("+ 1 2", "3 fields; field 4 should be the time"),
-        ("+ 1 2 noon", "time 'noon' is no number"),
-        ("+ 1 2 nan", "time NaN is no number"),
+        ("+ 1 2 noon", "time 'noon' is not a number"),
+        ("+ 1 2 nan", "time NaN is not a number"),
     ],
 )
 def test_bad_times(line: str, reason: str) -> None:
@@ -139,7 +139,7 @@ def test_bad_times(line: str, reason: str) -> None:
 @pytest.mark.parametrize("kind", ["float64", "int64"])
 @pytest.mark.parametrize("value", ["1_000", "٣"])
 def test_values_are_numbers_as_edge_files_have_them(value: str, kind: str) -> None:
-    with pytest.raises(ValueError, match=f"value '{value}' is no number"):
+    with pytest.raises(ValueError, match=f"value '{value}' is not a number"):
         parse_line(f"+ 1 2 {value}", LineFormat(integers=True, value=kind))
 
 

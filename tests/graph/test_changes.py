@@ -42,18 +42,18 @@ def test_a_change_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("* 1 2", "'*' is no sign of a change; a line begins with +, - or ~"),
-        ("1 2 3", "'1' is no sign of a change; a line begins with +, - or ~"),
+        ("* 1 2", "'*' is not a sign of a change; a line begins with +, - or ~"),
+        ("1 2 3", "'1' is not a sign of a change; a line begins with +, - or ~"),
         ("+ 1", "2 fields; write + source target [value]"),
         ("+ 1 2 # new", "5 fields; write + source target [value]; a comment is a line of its own"),
-        ("+ 1 2 #3", "value '#3' is no number"),
+        ("+ 1 2 #3", "value '#3' is not a number"),
         ("+ 1 2 3 4", "5 fields; write + source target [value]"),
         ("-", "1 fields; write - source target"),
         ("~ 1 2", "3 fields; write ~ source target value"),
-        ("+ 1 2 x", "value 'x' is no number"),
-        ("+ 1 2 nan", "value NaN is no number"),
-        ("+ a 2", "id 'a' is no integer, but those of the graph are"),
-        ("+ 1_0 2", "id '1_0' is no integer, but those of the graph are"),
+        ("+ 1 2 x", "value 'x' is not a number"),
+        ("+ 1 2 nan", "value NaN is not a number"),
+        ("+ a 2", "id 'a' is not an integer, but those of the graph are"),
+        ("+ 1_0 2", "id '1_0' is not an integer, but those of the graph are"),
         ("+ 9223372036854775808 2", "id '9223372036854775808' is beyond int64"),
     ],
 )
@@ -71,28 +71,28 @@ def test_strings_and_batches(tmp_path: Path) -> None:
     assert read_[1][0].source.to_pylist() == ["v2", "v3"]
     [(_, bad)] = read("+ \udcff w\n", tmp_path, integers=False)
     assert len(bad) == 1
-    assert bad[0].endswith("is no text in UTF-8")
+    assert bad[0].endswith("is not text in UTF-8")
 
 
 def test_whole_values(tmp_path: Path) -> None:
     [(batch, bad)] = read(f"+ 1 2 {2**53 + 1}\n+ 1 3 0.5\n", tmp_path, value="int64")
     assert batch.value.tolist() == [2**53 + 1]
-    assert bad == ["line 2: value '0.5' is no number"]
+    assert bad == ["line 2: value '0.5' is not a number"]
     [(batch, bad)] = read(f"+ 1 2 {2**63}\n", tmp_path, value="int64")
-    assert bad == [f"line 1: value '{2**63}' is no int64 value of an edge"]
+    assert bad == [f"line 1: value '{2**63}' is not an int64 value of an edge"]
     assert len(batch) == 0
     [(batch, bad)] = read(f"+ 1 2 {-(2**63)}\n+ 1 2\n", tmp_path, value="int64")
-    assert bad == [f"line 1: value '{-(2**63)}' is no int64 value of an edge"]
+    assert bad == [f"line 1: value '{-(2**63)}' is not an int64 value of an edge"]
     assert batch.value.tolist() == [-(2**63)]  # none
 
 
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ([("*", 1, 2)], "is no change"),
-        ([("+", 1)], "is no change"),
-        ([("~", 1, 2)], "is no change"),
-        ([("~", 1, 2, None)], "is no change"),
+        ([("*", 1, 2)], "is not a change"),
+        ([("+", 1)], "is not a change"),
+        ([("~", 1, 2)], "is not a change"),
+        ([("~", 1, 2, None)], "is not a change"),
         ([("+", 1.5, 2)], "ids of changes must be integers or strings"),
         ([("+", 1, 2**63)], "beyond int64"),
         ([("+", 1, 2, float("nan"))], "none of them NaN or"),
@@ -170,7 +170,7 @@ def test_values_that_int64_cannot_hold(value: Any) -> None:
     columns, bad, _ = read_rows(table, LineFormat(True, "int64"), "b")
     assert Changes(*columns).value.tolist() == [1, 2]
     assert [str(line) for line in bad.first] == [
-        f"b, row 2: value {value} is no int64 value of an edge"
+        f"b, row 2: value {value} is not an int64 value of an edge"
     ]
     if isinstance(value, float) and value == value:
         with pytest.raises(InputError, match="change 2: the program reads int64 edge values"):

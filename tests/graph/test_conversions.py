@@ -120,9 +120,9 @@ def test_graphml_says_whether_edges_have_a_direction(tmp_path: Path) -> None:
         (pd.DataFrame([[1, 2]], columns=["source", "source"]), "two columns are called 'source'"),
         (pa.table([[1], [2]], names=["source", "source"]), "two columns have the same name"),
         (pa.table({"source": [1], "target": [[2]]}), "column target: list<"),
-        ([1, 2], "list is no graph; give a vertexsdk.Graph"),
-        ([], "list is no graph"),
-        (None, "NoneType is no graph"),
+        ([1, 2], "list is not a graph; give a vertexsdk.Graph"),
+        ([], "list is not a graph"),
+        (None, "NoneType is not a graph"),
         ("nowhere.txt", "nowhere.txt"),
     ],
 )
@@ -141,7 +141,7 @@ def test_options_and_files_that_are_refused(
         Graph.from_pandas(frame, source="from", target="target")
     with pytest.raises(InputError, match="give both source= and target="):
         Graph.from_pandas(frame, source="value")
-    with pytest.raises(InputError, match="int is no table that Arrow can read"):
+    with pytest.raises(InputError, match="int is not a table that Arrow can read"):
         Graph.from_arrow(7)
     with pytest.raises(InputError, match="the vertices: columns are a; name one `id`"):
         Graph.from_pandas(frame, pd.DataFrame({"a": [1]}))

@@ -333,8 +333,8 @@ def test_bad_changes_have_their_lines(tmp_path: Path, block: int | None) -> None
     rows, bad, _ = changes(tmp_path / "c.csv", LineFormat(True), block)
     assert [row[0] for row in rows] == [0, 1]
     assert [line.split(":")[0] for line in bad] == [f"line {k}" for k in (3, 5, 6, 7, 8)]
-    said = ["kind '*'", "source is null", "'a' is no integer", "expected 4 columns, got 3",
-            "value 'x' is no number"]  # fmt: skip
+    said = ["kind '*'", "source is null", "'a' is not an integer", "expected 4 columns, got 3",
+            "value 'x' is not a number"]  # fmt: skip
     assert all(wanted in line for wanted, line in zip(said, bad, strict=True))
 
 

@@ -116,7 +116,7 @@ def test_changes_of_integer_graphs_are_as_ids_are_printed(wrong: str) -> None:
     table = pa.table({"kind": ["+"] * 3, "source": ["7", wrong, "0"], "target": ["8", "8", "8"]})
     columns, bad, _ = read_rows(table, form, "batch 1")
     assert columns[1].to_pylist() == [7, 0]
-    reason = f"id {wrong!r} is no integer, but those of the graph are"
+    reason = f"id {wrong!r} is not an integer, but those of the graph are"
     assert [str(line) for line in bad.first] == [f"batch 1, row 2: {reason}"]
     block = parse_block(f"+ 1 2\n+ {wrong} 2\n".encode(), "f", 1, form)
     assert [str(line) for line in block.bad.first] == [f"f, line 2: {reason}"]
@@ -129,7 +129,7 @@ def test_attributes_are_of_vertices_of_the_graph(ids: list[Any], partitions: int
     rich = graph.with_attributes({"id": [ids[2]], "jump": [1.0]})
     assert rich.degrees() == graph.degrees()
     for new in (9, "9", "eve"):
-        with pytest.raises(InputError, match=r"not in the graph|is no vertex"):
+        with pytest.raises(InputError, match=r"not in the graph|is not a vertex"):
             graph.with_attributes({"id": [ids[0], new], "jump": [0.5, 0.5]})
     added = graph.with_attributes({"id": ["9"], "jump": [1.0]}, add_vertices=True)
     nine = 9 if ids[0] == 1 else "9"
@@ -148,6 +148,6 @@ def test_vertices_that_are_added_to_a_graph_that_is_loaded_have_their_names() ->
 
 def test_a_string_does_not_make_strings_of_a_graphs_integers() -> None:
     graph = Graph.from_arrays([1], [2])
-    with pytest.raises(InputError, match="'ann' is no vertex: the graph's ids are integers"):
+    with pytest.raises(InputError, match="'ann' is not a vertex: the graph's ids are integers"):
         graph.with_attributes({"id": ["ann"], "jump": [1.0]}, add_vertices=True)
     assert graph.with_attributes({"id": ["2"], "jump": [1.0]}).degrees() == {1: 1, 2: 0}

@@ -53,7 +53,7 @@ def test_codes_that_run_out_are_said() -> None:
     for k in range(200):  # always between the last two
         names.append(low + "Aa"[k % 2])
         low = low if k % 2 else names[-1]
-    with pytest.raises(LostError, match="ran out"):
+    with pytest.raises(LostError, match="no free code"):
         list(map(codes.of, (arrow([name]) for name in names)))
 
 

@@ -76,7 +76,7 @@ def test_edges(spark: SparkSession, tmp_path: Path, source: str) -> None:
 
 def test_what_is_not_there(spark: SparkSession) -> None:
     graph = Graph.from_arrays(array("a", "b"), array("b", "c"), spark=spark)
-    with pytest.raises(InputError, match=r"origin='x\\ud800' is no vertex of the graph"):
+    with pytest.raises(InputError, match=r"origin='x\\ud800' is not a vertex of the graph"):
         vertexsdk.run(
             BreadthFirstSearch, graph, params={"origin": LONE}, backend="memory://surrogates"
         )

@@ -200,7 +200,7 @@ def test_an_estimate_and_every_algorithm(url: str) -> None:
 
 def test_a_parameter_that_names_a_vertex(url: str) -> None:
     """A run refuses it; in a main loop the vertex is there as long as the loop."""
-    with pytest.raises(InputError, match="sssp: origin=7 is no vertex of the graph"):
+    with pytest.raises(InputError, match="sssp: origin=7 is not a vertex of the graph"):
         run("sssp", Graph.empty(), origin=7, backend=url)
     for ids, origin in ((int, 7), (str, "x")):
         options: dict[str, Any] = {"backend": url, "loop": ids.__name__}

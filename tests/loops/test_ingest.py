@@ -131,13 +131,13 @@ def test_bad_lines_and_late_changes_are_counted(
         assert stream.awaitTermination(60)
     assert (stream.progress().bad_lines, stream.progress().late) == (1, 4)
     assert (main.taken, main.bad) == (6, 1)
-    assert caplog.messages[0] == f"{path}, line 2: time 'x' is no number; skipped"
+    assert caplog.messages[0] == f"{path}, line 2: time 'x' is not a number; skipped"
     late = [
         m for m in caplog.messages if "before that of an earlier change; applied all the same" in m
     ]
     assert len(late) == 3  # of four
     strict = RecordingLoop(strict=True)
-    with pytest.raises(InputError, match="line 2: time 'x' is no number"):
+    with pytest.raises(InputError, match="line 2: time 'x' is not a number"):
         flow(strict, path, follow=False, time_column=1).awaitTermination(60)
     assert strict.taken == 0
     path.write_text("5 + 1 2\n4 + 1 3\n")

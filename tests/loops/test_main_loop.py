@@ -177,16 +177,16 @@ def test_vertices_that_parameters_name_by_text(
 @pytest.mark.parametrize("origin", ["+7", "007", " 7", "7.0"])
 def test_text_that_is_no_integer_as_it_would_be_printed(origin: str, tmp_path: Path) -> None:
     graph, url = Graph.from_arrays([5, 7], [7, 9]), f"lmdb://{tmp_path}/state"
-    with pytest.raises(InputError, match=re.escape(f"{origin!r} is no vertex")):
+    with pytest.raises(InputError, match=re.escape(f"{origin!r} is not a vertex")):
         run(ShortestPaths, graph, params={"origin": origin}, backend=url)
-    with pytest.raises(InputError, match=re.escape(f"{origin!r} is no vertex")):
+    with pytest.raises(InputError, match=re.escape(f"{origin!r} is not a vertex")):
         MainLoop(ShortestPaths, graph, params={"origin": origin}, backend=url)
 
 
 def test_what_cannot_be_done(spark: SparkSession, tmp_path: Path) -> None:
     url = f"lmdb://{tmp_path}/state"
     graph = Graph.from_arrays([1], [2], spark=spark)
-    with pytest.raises(InputError, match="'x' is no vertex"):
+    with pytest.raises(InputError, match="'x' is not a vertex"):
         MainLoop(ShortestPaths, graph, params={"origin": "x"}, backend=url)
     with pytest.raises(InputError, match="parallel edges"):
         MainLoop(ConnectedComponents, Graph.from_arrays([1], [2], spark=spark, multi=True))

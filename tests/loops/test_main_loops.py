@@ -216,7 +216,7 @@ def test_the_log_is_stored_once(tmp_path: Path) -> None:
 
 def test_mistakes() -> None:
     with pytest.raises(
-        ProgramError, match=r"a list is no program: MainLoops\(programs, graph\) runs"
+        ProgramError, match=r"a list is not a program: MainLoops\(programs, graph\) runs"
     ):
         MainLoop(["wcc", "bfs"], Graph.empty())
     url = "memory://main-loops-mistakes"

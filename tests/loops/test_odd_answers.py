@@ -148,7 +148,7 @@ def test_no_message_was_sent(answer: Any) -> None:
 
 def test_a_parameter_that_is_no_vertex(answer: Any) -> None:
     (warning,) = answer(Stranger, params={"origin": 77})
-    assert "origin=77 is compared with self.id and is no vertex" in str(warning.message)
+    assert "origin=77 is compared with self.id and is not a vertex" in str(warning.message)
     assert warning.lineno == line_of("    origin: int = param()")
     assert not answer(Stranger, params={"origin": 3})
 

@@ -71,7 +71,7 @@ def test_single_vertices_are_found_and_absent_ones_left_out(steps: Result) -> No
     assert steps["5"]["steps"] == 4
     with pytest.raises(KeyError, match="77"):
         steps[77]
-    with pytest.raises(InputError, match="'x' is no vertex of loop 'steps-run'"):
+    with pytest.raises(InputError, match="'x' is not a vertex of loop 'steps-run'"):
         steps.lookup("x")
     with pytest.raises(InputError, match="no field 'step'; steps-run has: steps, near, place"):
         steps.lookup(3, "step")

@@ -362,7 +362,7 @@ def test_a_loop_whose_answers_begin_with_init_stores_the_graph_only(url: str) ->
     ("every", "kind", "said"),
     [
         (0, "asynchronous", "snapshot_every is 0"),
-        ("soon", "asynchronous", "is no length of time"),
+        ("soon", "asynchronous", "is not a length of time"),
         (True, "asynchronous", "give a whole number"),
         (5, "later", "say 'asynchronous' or 'synchronous'"),
     ],
@@ -380,7 +380,7 @@ def test_state_rescale(url: str, tmp_path: Any, capsys: pytest.CaptureFixture[st
         main.ingest([("+", "c", "d")])
         main.snapshot()
     assert main_command(["state", "rescale", "m", "--partitions", "3", "--backend", url]) == 0
-    assert "m had 1 partitions; who resumes it goes on with 3" in capsys.readouterr().out
+    assert "m had 1 partitions; when resumed it has 3" in capsys.readouterr().out
     with MainLoop.resume(None, ConnectedComponents, backend=url, loop="m") as main:
         answer = main.query()
         assert answer.to_dict() == dict.fromkeys("abcd", "a")

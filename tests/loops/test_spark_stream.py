@@ -190,7 +190,7 @@ def test_rows() -> None:
         (1, "row 2: kind 'x'; use '+', '-' or '~'"),
         (2, "row 4: a change of a value needs one"),
         (2, "row 5: kind None; use '+', '-' or '~'"),
-        (2, "row 6: id 'five' is no integer, but those of the graph are"),
+        (2, "row 6: id 'five' is not an integer, but those of the graph are"),
         (3, "row 8: target is null"),
     ]
     columns, bad, _ = read_rows(table, LineFormat(integers=False), "batch 3")
@@ -202,7 +202,7 @@ def test_rows() -> None:
     texts = table.set_column(3, "value", pa.array(["2.5", "1", None, "3", "1", "1", "six", "1"]))
     columns, bad, _ = read_rows(texts, LineFormat(True), "b")
     assert str(columns[3].tolist()) == "[2.5, nan, 3.0]"
-    assert "b, row 7: value 'six' is no number" in map(str, bad.first)
+    assert "b, row 7: value 'six' is not a number" in map(str, bad.first)
     with pytest.raises(InputError, match="value is bool; make it a number"):
         read_rows(table.set_column(3, "value", pa.array([True] * 8)), LineFormat(True), "b")
     with pytest.raises(InputError, match="source is double"):

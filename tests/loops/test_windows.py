@@ -251,11 +251,11 @@ def test_mistakes() -> None:
             (lambda: main.ingest([("+", 1, 2)]), "window of 172800 s: give each change its time"),
             (lambda: main.ingest([("+", 1, 2)], time=[1, 2]), "times of shape (2,) for 1 changes"),
             (lambda: main.ingest([("+", 1, 2)], time=[np.nan]), "time of change 1 is nan"),
-            (lambda: main.ingest([("+", 1, 2)], time="soon"), "'soon' is no time"),
-            (lambda: main.window("7 parsecs"), "no length of time"),
-            (lambda: main.window(-1), "no length of time"),
+            (lambda: main.ingest([("+", 1, 2)], time="soon"), "'soon' is not a time"),
+            (lambda: main.window("7 parsecs"), "not a length of time"),
+            (lambda: main.window(-1), "not a length of time"),
             (lambda: main.at(), "a version or time=, one of them"),
-            (lambda: main.rolling(0, []), "no length of time"),
+            (lambda: main.rolling(0, []), "not a length of time"),
         ]:
             with pytest.raises(InputError) as error:
                 wrong()

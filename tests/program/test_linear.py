@@ -105,8 +105,8 @@ class Whole(Katz):
         (Helped, "Helped.scatter calls a method that reads state"),
         (Loudest, "Loudest.gather does more than add and scale"),
         (Halved, "Halved.gather does more than add and scale"),
-        (Scaled, "Scaled reads total, which is no sum"),
-        (Whole, "Whole has fields that are no floats"),
+        (Scaled, "Scaled reads total, which is not a sum"),
+        (Whole, "Whole has fields that are not floats"),
     ],
 )
 def test_only_what_adds_and_scales_is_linear(cls: type[Vertex], reason: str | None) -> None:

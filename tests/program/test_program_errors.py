@@ -117,7 +117,7 @@ DECLARATIONS = {
     "a direction that is none": (FIELDS + "    direction = 'up'\n", r"A: direction = 'up'; one of"),
     "a result that is no field": (
         FIELDS + "    result = 'rank'\n",
-        r"A: result = 'rank' is no state field",
+        r"A: result = 'rank' is not a state field",
     ),
 }
 MISTAKES |= {

@@ -32,15 +32,15 @@ REFUSED = {
         "",
         r"converged returns nothing: return whether",
     ),
-    "def init(self): return 1.0": ("", r"P\.init returns a value, which nobody takes"),
+    "def init(self): return 1.0": ("", r"P\.init returns a value, which is not used"),
     "gather: return delta.value": ("gather", r"P\.gather returns a value, .* self\.NAME = "),
     "gather: return float(delta.value)": ("gather", r"P\.gather returns a value"),
-    "gather: self.x = float(source)": ("gather", r"'source' is no vertex, .* combined by Sum"),
+    "gather: self.x = float(source)": ("gather", r"'source' is not a vertex, .* combined by Sum"),
     "gather: self.x = delta.values[0]": ("gather", r"combined by Sum\(float\): read delta\.value$"),
     "scatter: yield 1.0": ("scatter", r"P\.scatter has a yield .* never run: .*self\.emit"),
 }
 WARNED = {
-    "limit = 5": ("", r"P: no method reads 'limit', and it is no option of Vertex"),
+    "limit = 5": ("", r"P: no method reads 'limit', and it is not an option of Vertex"),
     "gather: self.x = np.random.random()": (
         "gather",
         r"np\.random does not follow .* self\.random",

@@ -49,7 +49,7 @@ def test_a_log_with_wrong_offsets_is_damaged(store: Store, wrong: list[int]) -> 
     columns = {"kind": np.zeros(n, np.uint8), "value": np.zeros(n), **ids}
     forged(store, "changes", columns, "source.offsets", wrong)
     with pytest.raises(CorruptError, match=r"segment .* is damaged: column 'source\.offsets'"):
-        list(ChangeLog.replay(store, store.version("loop"), sent=False, undirected=False))
+        list(ChangeLog.replay(store, store.version("loop"), include_sent=False, undirected=False))
 
 
 @pytest.mark.parametrize("wrong", [*WRONG.values(), []], ids=[*WRONG, "none"])

@@ -371,13 +371,13 @@ def test_a_postgres_server_without_disk(
 
 def test_wrong_urls_of_servers() -> None:
     for url, said in [
-        (f"redis://:{'x' * 3}s3cret@host:port/0", "no Redis URL"),
-        ("redis://u:s3cret@host/zero", "no Redis URL"),
+        (f"redis://:{'x' * 3}s3cret@host:port/0", "not a Redis URL"),
+        ("redis://u:s3cret@host/zero", "not a Redis URL"),
         ("redis://u:s3cret@host/0?retry=often", "number of seconds"),
         ("redis://u:s3cret@host/0?color=red", "no option 'color'"),
         ("redis://host/0?ca=file", "no option 'ca'"),
-        ("postgresql://u:s3cret@host:port/db", "no such URL"),
-        ("postgresql://u:s3cret@host/db?color=red", "no such URL"),
+        ("postgresql://u:s3cret@host:port/db", "not a URL of PostgreSQL"),
+        ("postgresql://u:s3cret@host/db?color=red", "not a URL of PostgreSQL"),
     ]:
         with pytest.raises(StateInputError, match=said) as caught:
             open_store(url)

@@ -56,14 +56,14 @@ def engine_in_process(
 def state_of(engine: Any) -> dict[Any, dict[str, Any]]:
     """The state of every vertex that is there, maps of producers too, read where it is."""
     parts = _parts(engine)
-    states = {i: part.nodes.peek(i).state for part in parts for i in part.everyone()}
+    states = {i: part.nodes.peek(i).state for part in parts for i in part.present_ids()}
     return dict(sorted(states.items()))
 
 
 def targets_of(engine: Any) -> dict[Any, dict[Any, Any]]:
     """The targets which every vertex that is there has declared."""
     parts = _parts(engine)
-    targets = {i: part.nodes.peek(i).targets for part in parts for i in part.everyone()}
+    targets = {i: part.nodes.peek(i).targets for part in parts for i in part.present_ids()}
     return dict(sorted(targets.items()))
 
 

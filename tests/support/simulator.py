@@ -370,7 +370,7 @@ class SimulatedWorkers(InProcessWorkers):
             task = partial(_with_loaded, loaded, task)
         return SimulatedExchange(self._launch, task)
 
-    def whole(self) -> bool:
+    def intact(self) -> bool:
         """See `Workers`."""
         return self._launch.alive
 

@@ -139,7 +139,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "the walk from a version ends at its manifest": _around(VersionReader, "chain", _first_only),
     "any branch may be merged": [(Store, "_descends", lambda self, manifest, ancestor: True)],
     "a merge takes the place of the version": _around(Store, "merge", _merges_in_place),
-    "a merge takes a part of the branch": _around(Store, "_whole", _half_a_branch),
+    "a merge takes a part of the branch": _around(Store, "_completed", _half_a_branch),
     "a sweep takes the segments of any parent": _around(
         LmdbBackend, "delete_unreferenced",
         lambda delete, self, keys: (self._delete_segments(list(keys)), list(keys))[1],

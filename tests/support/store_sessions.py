@@ -236,7 +236,7 @@ class StoreClient:
         self._until(lambda: self.store.claim(loop))
 
     def stranger(self, loop: str) -> None:
-        """Try to merge a branch into a loop that went on since."""
+        """Try to merge a branch into a loop that has changed since."""
         with self.faults.paused(), open_store(self.url) as other:
             other.fork(loop, "stranger")
             self.commit(loop)

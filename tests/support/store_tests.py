@@ -52,7 +52,7 @@ class StoreTests:
         assert store.merge("a", "main", 7).iteration == 7
         assert value(store, "main") == 33.0
         assert value(store, "main", 6) == 1.0
-        with pytest.raises(StateInputError, match="went on since"):
+        with pytest.raises(StateInputError, match="has changed since"):
             store.merge("b", "main")
         changed = store.diff(("main", 6), ("main", None))
         assert changed.changed.tolist() == list(range(10))

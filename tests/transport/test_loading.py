@@ -274,7 +274,7 @@ def gone(spark: SparkSession) -> tuple[str, bool, list[bytes]]:
         said = ""
     except LostError as error:
         said = str(error)
-    whole = workers.whole()
+    whole = workers.intact()
     workers.close()
     other = SparkTransport(spark).workers(2)
     exchange = other.exchange(join, blocks=LocalBlocks([(0, b"a"), (1, b"bc")]))

@@ -176,7 +176,7 @@ def test_messages_that_come_again_by_another_connection(monkeypatch: pytest.Monk
 
     def reported(worker: Worker, number: bytes, clock: Any, code: int, report: bytes) -> None:
         send_report(worker, number, clock, code, report)
-        stamped = clock.stamp().before(report)
+        stamped = clock.stamp().prepend_to(report)
         others[worker].send_multipart(split([number, pickle.dumps(code), stamped]))
 
     monkeypatch.setattr(resident, "join", joined)

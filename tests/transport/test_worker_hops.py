@@ -219,7 +219,7 @@ def test_a_lost_processor_ends_its_launch_at_any_point() -> None:
         with pytest.raises(LostError):
             _ = [exchange.hop((command, 3, 3, None)) for command in range(100)]
         assert simulator.losses == 1
-        assert not workers.whole()
+        assert not workers.intact()
         what = [line.split()[0] for line in reversed(simulator.trace)]
         points.add(what.index("command") - what.index("lost"))
         with pytest.raises(LostError):

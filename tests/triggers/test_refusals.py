@@ -363,7 +363,7 @@ class Bounded(Triggers):
         ([Map], {}, InputError, "is not a class of triggers: give a subclass of Triggers"),
         (NoTable, {}, ProgramError, "NoTable has no Table: declare one"),
         (OtherTable, {}, ProgramError, "OtherTable.act: the table that it watches is not one of"),
-        (NoFilter, {}, ProgramError, "NoFilter.act: when='missing': there is no such method"),
+        (NoFilter, {}, ProgramError, "NoFilter.act: when='missing': no such method"),
         (
             FilterOfRow,
             {},

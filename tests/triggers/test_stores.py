@@ -109,7 +109,7 @@ class Other(Triggers):
 
 def test_text_that_cannot_be_encoded_is_refused() -> None:
     """A table with it could not be read again."""
-    half = "a half of a surrogate pair, which is no character: decode the bytes with errors="
+    half = "a half of a surrogate pair, which is not a character: decode the bytes with errors="
     with TriggerLoop(Other, backend="memory://half") as loop:
         for rows in ({"key": "\ud800", "text": "a"}, {"key": ["a", "b"], "text": ["\udfff", "b"]}):
             with pytest.raises(InputError, match=rf"rows, column (key|text): .* has {half}"):

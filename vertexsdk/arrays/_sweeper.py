@@ -32,7 +32,7 @@ def gate(folder: int) -> Iterator[None]:
 
 
 def is_same(place: str, folder: int) -> bool:
-    """Whether an open directory still has that path."""
+    """Return whether an open directory still has that path."""
     try:
         return os.path.samestat(os.stat(place, follow_symlinks=False), os.fstat(folder))
     except FileNotFoundError:
@@ -45,7 +45,7 @@ def owners(folder: int) -> list[str]:
 
 
 def is_owned(folder: int, role: str = "") -> bool:
-    """Whether an owner of a directory lives; `role`: one of these."""
+    """Return whether a living process owns a directory; `role` limits this to one role."""
     return any(_is_locked(folder, name) for name in owners(folder) if f"-{role}" in name)
 
 
@@ -78,7 +78,7 @@ def sweep(place: str, folder: int) -> None:
 
 
 def _sweep_private(place: str) -> None:
-    """Sweep a directory if it is there, and private to this user as nobody else's can be."""
+    """Sweep a directory that exists and that only this user can access."""
     folder = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
     try:
         status = os.fstat(folder)
@@ -93,7 +93,7 @@ def _main(alive: int, told: int) -> None:
 
     Args:
         alive: descriptor of that process.
-        told: of a socket: a message has a directory, and perhaps a lock to hold until then.
+        told: socket descriptor: a message has a directory, and perhaps a lock to hold until then.
     """
     link = socket.socket(fileno=told)
     ended = select.poll()
@@ -108,7 +108,7 @@ def _main(alive: int, told: int) -> None:
             locks += held
             if message:
                 places.append(os.fsdecode(message))
-            else:  # whoever tells has ended, or holds the link no more
+            else:  # the sender has ended, or no longer holds the link
                 ended.unregister(told)
         elif alive in ready:
             break

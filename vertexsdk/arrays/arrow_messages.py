@@ -58,7 +58,7 @@ def read_table(data: pa.Buffer, what: str) -> pa.Table:
 
 
 def _is_compressed(metadata: bytes) -> bool:
-    """Whether a message with a record batch says how its body is compressed (Flatbuffers)."""
+    """Return whether the message of a record batch has a compressed body (Flatbuffers)."""
     (message,) = struct.unpack_from("<I", metadata)
     place = _field(metadata, message, _HEADER)
     batch = place + struct.unpack_from("<I", metadata, place)[0]
@@ -66,7 +66,7 @@ def _is_compressed(metadata: bytes) -> bool:
 
 
 def _field(data: bytes, table: int, number: int) -> int:
-    """Where a field of a table is; where it is absent, where the table is."""
+    """Return the place of a field of a table, or the place of the table if the field is absent."""
     vtable = table - struct.unpack_from("<i", data, table)[0]
     entry = 4 + 2 * number
     if entry >= struct.unpack_from("<H", data, vtable)[0]:

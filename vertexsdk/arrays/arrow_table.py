@@ -8,8 +8,8 @@ Any Arrow reader reads a segment (`pyarrow.ipc.open_stream`). Columns of differe
 row of lists. Vectors are fixed-size lists, strings are `large_string`, and Python objects are
 `large_binary`, one pickle a row, which is only read where the reader trusts the writer.
 
-`sums` has a uint32 per 64 KiB of every column (see `block_sums`), and the trailer's CRC covers
-it. `groups` (uint32[b + 1]) says where the rows of each of b ranges of key groups begin.
+`sums` has the `block_sums` of every column, a uint32 per 64 KiB, and the trailer's CRC covers it.
+`groups` (uint32[b + 1]) says where the rows of each of b ranges of key groups begin.
 
 Arrow reads the schema and where each column is; the bytes of columns are only read through NumPy,
 within the bounds of the segment, as a right checksum does not tell who wrote them.
@@ -89,10 +89,10 @@ def encode(
     """
     parts, texts = dict[str, Column](), dict[str, str]()
     for name, array in columns.items():
-        own = {name: array}
+        stored = {name: array}
         if array.dtype.kind in "OU":
-            texts[name], own = _packed(name, array)
-        for part, values in own.items():
+            texts[name], stored = _packed(name, array)
+        for part, values in stored.items():
             if part in parts or (part != name and part in columns):
                 raise StateError(f"two columns are called {part!r}: rename one of them")
             parts[part] = _portable(part, values)
@@ -131,7 +131,7 @@ def encode(
 
 
 def _is_text(value: Any) -> bool:
-    """Whether a value is a str, or one of a subclass that is pickled as a str."""
+    """Return whether a value is a str, or one of a subclass that is pickled as a str."""
     return type(value) is str or (isinstance(value, str) and value.__reduce_ex__(2)[0] is str)
 
 
@@ -277,7 +277,7 @@ class Table:
     def _open(self) -> None:
         end = self._bytes(max(self.size - TRAILER.size, 0), self.size).tobytes()
         if end[-len(MAGIC) :] != MAGIC or len(end) < TRAILER.size:
-            raise CorruptError("it is no segment, or cut short: its last bytes are wrong")
+            raise CorruptError("it is not a segment, or was cut short: its last bytes are wrong")
         _, length, crc, _ = TRAILER.unpack(end)
         head = self._bytes(0, min(length, self.size))
         if zlib.crc32(head.data) != crc:
@@ -293,24 +293,24 @@ class Table:
         return pa.py_buffer(self._data)
 
     def _read_head(self, stream: pa.Buffer) -> None:
-        """A head with a right checksum may still be written by anybody: take nothing on trust.
+        """Read a head without trusting it: any writer can compute a right checksum.
 
         Raises:
-            LookupError, TypeError, ValueError, pa.ArrowException: it is none.
+            LookupError, TypeError, ValueError, pa.ArrowException: the bytes are not a head.
         """
         reader = open_stream(stream, 1)
         fields = reader.schema
         metadata = fields.metadata or {}
-        own = json.loads(metadata[b"vertexsdk"])
-        self.meta: dict[str, Any] = {**own["meta"]}
-        self.schema: str = own["schema"]
+        record = json.loads(metadata[b"vertexsdk"])
+        self.meta: dict[str, Any] = {**record["meta"]}
+        self.schema: str = record["schema"]
         self._sums = np.frombuffer(metadata[b"sums"], "<u4")
         self._checked = np.zeros(self._sums.size, np.bool_)
         starts = metadata.get(b"groups")
         self.groups = None if starts is None else np.frombuffer(starts, "<u4")
         self._texts: dict[str, str] = {}
         self._places: dict[str, tuple[np.dtype[Any], list[int], int, int, int]] = {}
-        self._ragged: bool = own["ragged"]
+        self._ragged: bool = record["ragged"]
         notes = [field.metadata or {} for field in fields]
         shapes = [_shape(f.type, n, self._ragged) for f, n in zip(fields, notes, strict=True)]
         batch = reader.read_next_batch()
@@ -335,8 +335,8 @@ class Table:
                 _require(dtype.kind in "biufc", "a type that no column has")
                 self._add(field.name, dtype, shape, stream, buffers[-1])
                 names.append(field.name)
-        _require(sorted(names) == sorted(own["names"]), "names of other columns")
-        self.names: list[str] = own["names"]
+        _require(sorted(names) == sorted(record["names"]), "names of other columns")
+        self.names: list[str] = record["names"]
 
     def _add(
         self,
@@ -364,7 +364,7 @@ class Table:
         return list(self._places)
 
     def is_pickled(self, name: str) -> bool:
-        """Whether a column holds pickled objects."""
+        """Return whether a column holds pickled objects."""
         return self._texts.get(name) == "pickle"
 
     def __contains__(self, name: str) -> bool:
@@ -432,7 +432,7 @@ class Table:
         elif not trusted:
             raise StateError(
                 f"column {name!r} holds pickled Python objects, which can run code when read: "
-                "pass trusted=True if you trust whoever wrote this store"
+                "pass trusted=True if you trust the writer of this store"
             )
         else:
             raw, bounds = memoryview(data.data), offsets.tolist()
@@ -466,7 +466,7 @@ class Table:
         """Rows low..high of a column as it is stored, not checked; reads no others.
 
         Raises:
-            CorruptError: there are no such rows.
+            CorruptError: the rows do not exist.
         """
         self._inside(name, low, high)
         dtype, shape, place, *_ = self._places[name]
@@ -554,7 +554,7 @@ _AT_ONCE = 4  # blocks folded together: 256 KiB stay in the second-level cache
 
 
 def number_of_blocks(size: int) -> int:
-    """How many checksums `size` bytes have: one per started block."""
+    """Return the number of checksums of `size` bytes: one per started block."""
     return -(-size // BLOCK)
 
 
@@ -571,17 +571,17 @@ def block_sums(data: NDArray[np.uint8]) -> NDArray[np.uint32]:
         >>> block_sums(np.zeros(100_000, np.uint8)).shape
         (2,)
     """
-    whole = data.size // BLOCK
+    full = data.size // BLOCK
     sums = np.empty(number_of_blocks(data.size), np.uint32)
-    words: NDArray[Any] = data[: whole * BLOCK].view("<u8").reshape(whole, _ROWS, _WORDS)
+    words: NDArray[Any] = data[: full * BLOCK].view("<u8").reshape(full, _ROWS, _WORDS)
     fold = np.empty((_AT_ONCE, _ROWS + _WORDS), "<u8")
-    for first in range(0, whole, _AT_ONCE):
+    for first in range(0, full, _AT_ONCE):
         part = words[first : first + _AT_ONCE]
         count = len(part)
         np.add.reduce(part, axis=2, out=fold[:count, :_ROWS])
         np.add.reduce(part, axis=1, out=fold[:count, _ROWS:])
         for block in range(count):
             sums[first + block] = zlib.crc32(fold[block].data)
-    if whole < sums.size:
-        sums[whole] = zlib.crc32(data[whole * BLOCK :].data)
+    if full < sums.size:
+        sums[full] = zlib.crc32(data[full * BLOCK :].data)
     return sums

@@ -19,7 +19,7 @@ class CorruptError(StateError):
 
 @contextmanager
 def damaged(what: str, advice: str = ": restore it, or use another store") -> Iterator[None]:
-    """Turn what Python raises over bytes that nobody here wrote into a `CorruptError`.
+    """Turn an exception that Python raises on damaged bytes into a `CorruptError`.
 
     Args:
         what: the thing that is read, and where.

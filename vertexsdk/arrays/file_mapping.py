@@ -25,7 +25,7 @@ class FileMapping:
     """The first bytes of a file, mapped until this and all its buffers are gone.
 
     Args:
-        descriptor: of the file; it may be closed afterwards.
+        descriptor: the file's descriptor, which may be closed afterwards.
         size: bytes.
         access: "read"; "shared": what is written goes to the file; "private": pages are copied
             when they are first written to.

@@ -73,7 +73,7 @@ def _find_ints(
     that have no row come last, in their order.
 
     Returns:
-        The new count, and the first key for which there is no room, or the number of keys.
+        The new count, and the first key without room, or the number of keys.
     """
     last, n = len(slots) - 1, len(wanted)
     at, left = np.empty(_CHUNK, np.int64), np.empty(_CHUNK, np.int64)
@@ -131,7 +131,7 @@ def _index_bytes(slots: Any, shift: Any, hashes: Any, count: int) -> None:
 
 @njit
 def _same_bytes(one: Any, low: int, other: Any, start: int, size: int) -> Any:
-    """Whether so many bytes are the same: eight at a time, the last of which may overlap."""
+    """Return whether `size` bytes are equal: eight at a time, the last of which may overlap."""
     if size >= 8:
         for k in range(0, size - 8, 8):
             if load_8(one, low + k) != load_8(other, start + k):
@@ -155,17 +155,17 @@ def _find_bytes(
     """As `_find_ints`, for packed strings."""
     last, n = len(slots) - 1, len(rows)
     at, left = np.empty(_CHUNK, np.int64), np.empty(_CHUNK, np.int64)
-    own = np.empty(_CHUNK, np.uint64)
+    wanted_hashes = np.empty(_CHUNK, np.uint64)
     for low in range(first, n, _CHUNK):
         size = min(_CHUNK, n - low)
         for i in range(size):
             k = low + i
-            own[i] = (
+            wanted_hashes[i] = (
                 known[k]
                 if k < len(known)
                 else bytes_hash(wanted_data, wanted_offsets[k], wanted_offsets[k + 1])
             )
-            at[i] = np.int64(own[i] >> shift)
+            at[i] = np.int64(wanted_hashes[i] >> shift)
             prefetch(slots, at[i])
             left[i] = i
         going = size
@@ -180,7 +180,7 @@ def _find_bytes(
             for j in range(going):
                 i = left[j]
                 row = rows[low + i]
-                other = row >= 0 and hashes[row] != own[i]
+                other = row >= 0 and hashes[row] != wanted_hashes[i]
                 at[i] = (at[i] + other) & last
                 left[more] = i
                 more += other
@@ -189,7 +189,7 @@ def _find_bytes(
             prefetch(data, offsets[max(rows[i], 0)])
         for i in range(low, low + size):
             start, length = wanted_offsets[i], wanted_offsets[i + 1] - wanted_offsets[i]
-            key_hash, slot, row = own[i - low], at[i - low], rows[i]
+            key_hash, slot, row = wanted_hashes[i - low], at[i - low], rows[i]
             if row < 0:  # it may have one by now
                 row = np.int64(slots[slot]) - 1
             while row >= 0 and not (
@@ -262,7 +262,7 @@ class HashIndex(Generic[Keys]):
             rows: int64[n], where rows are written.
 
         Returns:
-            The place of the first key for which there is no room, n where there is for all.
+            The place of the first key without room, or n if there is room for all.
         """
         raise NotImplementedError
 
@@ -319,35 +319,35 @@ class IntIndex(HashIndex[NDArray[np.int64]]):
         _index_ints(self._slots, self._shift, self._keys, self.rows)
 
     def reserve(self, keys: NDArray[np.int64]) -> bool:
-        """See `HashIndex`."""
+        """Make room for these keys; return whether the capacity changed."""
         return self._grown(self.rows + len(keys))
 
     def find_from(
         self, first: int, keys: NDArray[np.int64], add: NDArray[np.bool_], rows: NDArray[np.int64]
     ) -> int:
-        """See `HashIndex`."""
+        """Write the rows of the keys from `first` on, as long as there is room."""
         self.rows, end = _find_ints(
             self._slots, self._shift, self._keys, self.rows, keys, add, rows, first
         )
         return int(end)
 
     def keys(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """See `HashIndex`."""
+        """Return the keys of rows."""
         return self._keys[rows]
 
     def groups(self, rows: NDArray[np.int64]) -> NDArray[np.uint16]:
-        """See `HashIndex`."""
+        """Return the key group of each row's key."""
         return key_groups(self._keys[rows])
 
     def keep(self, rows: NDArray[np.int64]) -> None:
-        """See `HashIndex`."""
+        """Keep the keys of these rows alone."""
         self._keys[: len(rows)] = self._keys[rows]
         self.rows = len(rows)
         self._resize(self.capacity)
 
 
 class BytesIndex(HashIndex[Packed]):
-    """The rows of packed strings, see `packed_strings`.
+    """The rows of packed strings (`packed_strings`).
 
     Example:
         >>> from vertexsdk.arrays.packed_strings import pack_strings
@@ -377,7 +377,7 @@ class BytesIndex(HashIndex[Packed]):
         _index_bytes(self._slots, self._shift, self._hashes, self.rows)
 
     def reserve(self, keys: Packed) -> bool:
-        """See `HashIndex`."""
+        """Make room for these keys and their bytes; return whether the capacity changed."""
         used = int(self._offsets[self.rows])
         needed = used + int(keys[0][-1] - keys[0][0])
         if needed > len(self._data):
@@ -389,7 +389,7 @@ class BytesIndex(HashIndex[Packed]):
     def find_from(
         self, first: int, keys: Packed, add: NDArray[np.bool_], rows: NDArray[np.int64]
     ) -> int:
-        """See `HashIndex`."""
+        """Write the rows of the keys from `first` on, as long as there is room."""
         hashes = keys.hashes if isinstance(keys, HashedStrings) else _NOT_KNOWN
         self.rows, end = _find_bytes(
             self._slots, self._shift, self._hashes, self._offsets, self._data, self.rows,
@@ -398,15 +398,15 @@ class BytesIndex(HashIndex[Packed]):
         return int(end)
 
     def keys(self, rows: NDArray[np.int64]) -> Packed:
-        """See `HashIndex`."""
+        """Return the keys of rows."""
         return take_strings(self._offsets[: self.rows + 1], self._data, rows)
 
     def groups(self, rows: NDArray[np.int64]) -> NDArray[np.uint16]:
-        """See `HashIndex`."""
+        """Return the key group of each row's key."""
         return groups_of_hashes(self._hashes[rows])
 
     def keep(self, rows: NDArray[np.int64]) -> None:
-        """See `HashIndex`."""
+        """Keep the keys of these rows alone."""
         offsets, data = self.keys(rows)
         self._data[: len(data)] = data
         self._hashes[: len(rows)] = self._hashes[rows]

@@ -3,8 +3,8 @@
 What Numba reads from its cache is a pickle, so it is run. Numba's own choice of a place, beside the
 source file or in `~/.cache/numba`, may let other users write there; here all compiled code is kept
 in this user's private directory, in one directory for each module, named by the module's text: the
-same wheel that Spark unpacks elsewhere in every run finds it again. Where there is no private
-directory, the code is compiled in each process.
+same wheel that Spark unpacks elsewhere in every run finds it again. Without a private directory,
+the code is compiled in each process.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _PrivateFiles(CompileResultCacheImpl):
         names = function.__globals__
         digest = _digest(names["__name__"], names.get("__loader__"))
         if digest is None:
-            raise OSError("there is no source file")
+            raise OSError("the source file is missing")
         self._lineno = function.__code__.co_firstlineno
         self._locator = _PrivateLocator(function, digest)
         self._filename_base = self.get_filename_base(  # type: ignore[no-untyped-call]

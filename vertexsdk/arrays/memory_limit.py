@@ -1,4 +1,4 @@
-"""How much of the memory that this process and its neighbours in a container may use is used.
+"""The used share of the memory that this process and its neighbours in a container may use.
 
 Linux control groups, versions 1 and 2. Files that the kernel has read and can drop do not count.
 """
@@ -17,7 +17,7 @@ _sample = (0.0, 0.0)  # when they were read, and the share
 
 
 def used_memory() -> float:
-    """The used share of the tightest limit, from 0 to 1; 0 where there is no limit.
+    """The used share of the tightest limit, from 0 to 1; 0 without a limit.
 
     >>> 0 <= used_memory() <= 1
     True
@@ -68,7 +68,7 @@ def _own_groups() -> list[tuple[Path, str, str, str]]:
 
 
 def _share(folder: Path, use: str, limit: str, inactive: str) -> float:
-    with contextlib.suppress(OSError, ValueError):  # no limit is "max", or there is no such group
+    with contextlib.suppress(OSError, ValueError):  # "max" is no limit; the group may be missing
         most = int((folder / limit).read_text())
         if 0 < most < _NO_LIMIT:
             statistics = (folder / "memory.stat").read_text().split()

@@ -79,8 +79,8 @@ def unpack_bytes(offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> list[by
     """
     if offsets.size == 0:
         return []
-    whole = data[int(offsets[0]) : int(offsets[-1])].tobytes()
-    return [whole[low:high] for low, high in pairwise((offsets - offsets[0]).tolist())]
+    joined = data[int(offsets[0]) : int(offsets[-1])].tobytes()
+    return [joined[low:high] for low, high in pairwise((offsets - offsets[0]).tolist())]
 
 
 def pack_strings(strings: Iterable[str]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
@@ -93,10 +93,10 @@ def pack_strings(strings: Iterable[str]) -> tuple[NDArray[np.int64], NDArray[np.
         [0, 2, 2, 3]
     """
     strings = list(strings)
-    whole = "".join(strings)
-    utf8 = np.frombuffer(whole.encode("utf-8", "surrogatepass"), np.uint8)
+    joined = "".join(strings)
+    utf8 = np.frombuffer(joined.encode("utf-8", "surrogatepass"), np.uint8)
     offsets = np.fromiter(accumulate(map(len, strings), initial=0), np.int64, len(strings) + 1)
-    if len(utf8) > len(whole):  # from places of characters to those of their first bytes
+    if len(utf8) > len(joined):  # from places of characters to those of their first bytes
         offsets = np.append(np.flatnonzero(utf8 & 0xC0 != 0x80), len(utf8))[offsets]
     return offsets, utf8
 
@@ -105,7 +105,7 @@ def unpack_strings(offsets: NDArray[np.int64], utf8: NDArray[np.uint8]) -> list[
     """The strings packed by `pack_strings`.
 
     Raises:
-        StateError: what is given are no packed strings.
+        StateError: the arrays are not packed strings.
     """
     if offsets.size == 0:
         return []
@@ -125,14 +125,14 @@ def take_strings(
     """The packed strings of `rows`, in that order, without unpacking them.
 
     Raises:
-        ValueError: what is given are no packed strings.
+        ValueError: the arrays are not packed strings.
     """
     lengths = offsets[1:] - offsets[:-1]
     if (lengths < 0).any() or not 0 <= offsets[0] <= offsets[-1] <= utf8.size:
         raise ValueError("offsets that run backwards or beyond the end")
     if lengths.size and lengths.min() == (width := int(lengths.max())):  # as rows of an array
-        whole = utf8[offsets[0] : offsets[-1]].reshape(lengths.size, width)
-        return np.arange(rows.size + 1) * width, whole[rows].reshape(-1)
+        table = utf8[offsets[0] : offsets[-1]].reshape(lengths.size, width)
+        return np.arange(rows.size + 1) * width, table[rows].reshape(-1)
     lengths = lengths[rows]
     taken = np.zeros(rows.size + 1, np.int64)
     np.cumsum(lengths, out=taken[1:])

@@ -4,7 +4,7 @@
     header    JSON: name, dtype and shape of each column, and what else the writer says
     columns   each at a multiple of 64 bytes; a column of objects is one pickle
 
-Nothing is checked: what is stored is an Arrow table with checksums (see `arrow_table`), which
+Nothing is checked: stored state is an Arrow table with checksums (`arrow_table`), which
 takes ten times as long for a small block (`python -m benchmarks.state.encoding`).
 """
 
@@ -74,7 +74,7 @@ def decode(
     """The columns, as read-only views of `data`, and the meta.
 
     Args:
-        trusted: whoever wrote it may run code here, as pickles do.
+        trusted: the writer may run code here, as pickles do.
 
     Raises:
         CorruptError: not what `encode_bytes` wrote, or cut short.
@@ -140,7 +140,7 @@ def map_file(
 
     Raises:
         OSError: the file cannot be opened.
-        CorruptError: see `decode`; names the file.
+        CorruptError: as for `decode`; the message names the file.
     """
     with open(path, "rb", opener=opener) as file, damaged(os.fspath(path), ""):
         return decode(map_whole(file.fileno()), trusted=trusted)
@@ -152,10 +152,10 @@ def pickled(value: Any, what: str, advice: str, kind: type[VertexError] = StateE
     Args:
         value: anything.
         what, advice: the beginning and the end of the error's message.
-        kind: of error.
+        kind: class of the error.
 
     Raises:
-        VertexError: of this kind; it cannot be pickled.
+        VertexError: an error of this class; the value cannot be pickled.
     """
     try:
         return pickle.dumps(value, 5)
@@ -169,6 +169,6 @@ def pickled(value: Any, what: str, advice: str, kind: type[VertexError] = StateE
 
 
 def pickled_in(name: str, value: Any) -> bytes:
-    """A value of column `name` as a pickle; see `pickled`."""
+    """Return a value of column `name` as a pickle."""
     what = f"column {name!r}: {type(value).__name__}"
     return pickled(value, what, ": keep only picklable values in the state")

@@ -3,7 +3,7 @@
 A key is a path whose first part is the run's Spark application; its arrays are one file. The file
 is in shared memory where there is room, else in the temporary directory; or in the directory that
 the environment variable VERTEXSDK_RESIDENT_DIR names, relative to the process's own (on an
-executor, Spark's work directory). Only this user can read it, see `private_files`.
+executor, Spark's work directory). Only this user can read it (`private_files`).
 
 An application's directory stays while a process that owns it lives: the driver, or the executor
 on a host without a driver. An owner locks a file `lock-*`; the kernel releases the lock however the
@@ -52,7 +52,7 @@ _HEADROOM = 64 << 20  # bytes to leave free in shared memory for others
 _OPEN_FILES = 256
 
 _opened: OrderedDict[str, tuple[int, Columns, dict[str, Any]]] = OrderedDict()
-_opening = threading.RLock()  # graphs that nobody refers to are freed by another thread
+_opening = threading.RLock()  # unreferenced graphs are freed by another thread
 _applications: dict[str, str] = {}
 _locks: dict[str, int] = {}  # of directories this process has claimed; -1: another process holds it
 _claiming = threading.RLock()
@@ -73,14 +73,14 @@ def save(key: str, columns: Mapping[str, NDArray[Any]], meta: Mapping[str, Any] 
 
     Args:
         key: path whose first part is an application's name.
-        columns: arrays by name, see `raw_columns`.
+        columns: arrays by name.
         meta: any JSON.
 
     Returns:
         The size of the file in bytes.
 
     Raises:
-        RunError: there is no room in shared memory nor in the temporary directory.
+        RunError: shared memory and the temporary directory are full.
         NotPrivateError: another user made the application's directory.
     """
     size = sum(a.nbytes for a in columns.values())
@@ -195,7 +195,7 @@ def claim(run: str, root: Path | None = None) -> None:
     """Become an owner of the run's directory, and remove directories without a living owner.
 
     Args:
-        run: the first part of keys, see `application`.
+        run: the application's name, which is the first part of keys.
         root: where the directory is; None for every place that this user can write.
 
     Raises:
@@ -367,7 +367,7 @@ def _started(owner: int) -> socket.socket | None:
 
 
 def _own_nothing() -> None:
-    """In a fork: its parent owns the directories, and would go on doing so while the fork lives."""
+    """Own nothing in a fork, which would otherwise keep its parent's directories alive."""
     global _claiming, _told
     _claiming = threading.RLock()
     for lock in _locks.values():

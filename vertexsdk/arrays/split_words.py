@@ -53,13 +53,13 @@ def _terms(x: Any) -> Any:
 
 @njit
 def _split(offsets: Any, data: Any, ends: Any, words: Any, hashes: Any, counts: Any) -> int:
-    """Copy the words, with the end and the hash of each (see `hash_strings`); return how many.
+    """Copy the words, with the end and the hash of each (`hash_strings`); return their number.
 
     Bytes of ASCII are taken up to eight at a time; `words` has room for eight more than there are.
     """
     count, at, ends[0] = 0, 0, 0
     for line in range(len(counts)):
-        before = count
+        words_before = count
         i, end = offsets[line], offsets[line + 1]
         while i < end:
             space = _space(data, i, end)
@@ -71,7 +71,7 @@ def _split(offsets: Any, data: Any, ends: Any, words: Any, hashes: Any, counts: 
                 k: Any = 0
                 if i + 8 <= len(data):
                     x = load_8(data, i)
-                    other = ((x - _PRINTED) | x) & _HIGH  # by the lowest byte that is no ASCII
+                    other = ((x - _PRINTED) | x) & _HIGH  # by the lowest byte that is not ASCII
                     k = min(np.int64(_zeros(other)) >> 3, end - i)
                     x &= _MASKS[k]
                     store_8(words, at, x)
@@ -97,7 +97,7 @@ def _split(offsets: Any, data: Any, ends: Any, words: Any, hashes: Any, counts: 
             hashes[count] = x ^ (x >> _31)
             count += 1
             ends[count] = at
-        counts[line] = count - before
+        counts[line] = count - words_before
     return count
 
 

@@ -72,8 +72,8 @@ examples:
 
 it takes calls from `vertexsdk call` and `StatefulClient` until Ctrl-C or SIGTERM; then it takes a
 snapshot. A call that was answered, and how far the files are read, is in the store: the same
-command with --resume goes on after it, even if it was killed. A method with one str is fed with the
-lines of text files; others with CSV or Parquet files that have a column for each parameter"""
+command with --resume continues after it, even if it was killed. A method with one str is fed with
+the lines of text files; others with CSV or Parquet files that have a column for each parameter"""
 
 _CALL = """\
 examples:
@@ -99,15 +99,15 @@ def parser(
     """
     from vertexsdk import __version__
 
-    whole = _Parser(
+    parser = _Parser(
         prog="vertexsdk",
         description="Iterative computation on graphs, on Apache Spark.",
         epilog=_OVERVIEW,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    whole.add_argument("--version", action="version", version=f"vertexsdk {__version__}")
-    commands = whole.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    parser.add_argument("--version", action="version", version=f"vertexsdk {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name, what, more, add, command in (
         ("run", "run a program over a graph", _PROGRAMS, _run_arguments, run),
         ("stream", "answer queries on a changing graph", _STREAM, _stream_arguments, stream),
@@ -133,7 +133,7 @@ def parser(
     algorithms = commands.add_parser("algorithms", help="list the built-in programs")
     algorithms.set_defaults(command=list_algorithms, verbose=False)
     add_commands(commands)
-    return whole
+    return parser
 
 
 def _at_least(least: int, kind: Callable[[str], float] = int) -> Callable[[str], Any]:
@@ -144,7 +144,7 @@ def _at_least(least: int, kind: Callable[[str], float] = int) -> Callable[[str],
             value = kind(text)
         except ValueError:
             what = "whole number" if kind is int else "number"
-            raise argparse.ArgumentTypeError(f"{excerpt(text)} is no {what}") from None
+            raise argparse.ArgumentTypeError(f"{excerpt(text)} is not a {what}") from None
         if not least <= value < inf:
             raise argparse.ArgumentTypeError(f"{text} is not allowed; at least {least}")
         return value
@@ -178,10 +178,10 @@ def _run_arguments(command: argparse.ArgumentParser) -> None:
     graph("--multi", action="store_true", help="keep duplicate edges, not only the last of each")
     add = command.add_argument_group("recovery").add_argument
     add("--snapshot-every", type=_snapshot_every, metavar="N",
-        help="store what is needed to go on after N iterations, or a time as 30s, also of a lost "
-        "processor (default: begin again)")  # fmt: skip
+        help="store what is needed to continue after N iterations, or a time as 30s, also of a "
+        "lost processor (default: begin again)")  # fmt: skip
     add("--resume", action="store_true",
-        help="go on from the snapshot of an interrupted run; without one, begin")  # fmt: skip
+        help="continue from the snapshot of an interrupted run; without one, begin")  # fmt: skip
     _how(command, "PROGRAM-run")
 
 
@@ -212,8 +212,8 @@ def _stream_arguments(command: argparse.ArgumentParser) -> None:
     add("--budget-ms", type=_at_least(1), metavar="N",
         help="at most N milliseconds of iterations (default: no iterations)")  # fmt: skip
     add("--snapshot-every", type=_snapshot_every, metavar="N",
-        help="store state and graph after N changes, or a time as 10s, so that --resume goes on "
-        "from there (default: only the changes)")  # fmt: skip
+        help="store state and graph after N changes, or a time as 10s, so that --resume "
+        "continues from there (default: only the changes)")  # fmt: skip
     add("--metrics-port", type=_at_least(0), metavar="PORT",
         help="serve OpenMetrics at http://HOST:PORT/metrics (0: any free port)")  # fmt: skip
     add("--metrics-host", metavar="HOST", default="127.0.0.1",
@@ -349,7 +349,7 @@ def program_help(text: str) -> str:
     """Return what `run PROGRAM --help` says of a program: what it computes, its parameters.
 
     Raises:
-        InputError: there is no such program.
+        InputError: no such program.
     """
     from vertexsdk.loops.find_program import load_program
 

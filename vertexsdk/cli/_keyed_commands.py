@@ -104,7 +104,7 @@ def _loop(
         "snapshot_every": args.snapshot_every,
     }  # fmt: skip
     if args.resume and args.replace:
-        raise InputError("--resume goes on with what --replace drops: leave out one of the two")
+        raise InputError("--resume continues what --replace drops: leave out one of the two")
     if args.resume:
         name = args.loop or cls.__name__
         with open_store(address_or_default(args.backend)) as store:

@@ -129,7 +129,7 @@ def _started(
     """Look whether the store can be opened; then yield the session, as `_spark`.
 
     Args:
-        loop: that the command begins; None if it goes on with one.
+        loop: the loop that the command begins; None if it continues one.
     """
     with contextlib.ExitStack() as stack:
         with args.clock.timed("check"):
@@ -192,7 +192,7 @@ def _checked(args: argparse.Namespace, **options: Any) -> tuple[Program, dict[st
     """Check all arguments that can be checked before Spark is started.
 
     Args:
-        options: of `RunOptions`, beside those that every command has.
+        options: the options of `RunOptions`, beside those that every command has.
     """
     from vertexsdk.engine.run_options import RunOptions
     from vertexsdk.graph.load.files import check_paths
@@ -287,7 +287,7 @@ def _stream(args: argparse.Namespace) -> int:
     from vertexsdk.cli._stream_command import StreamSession
 
     if args.resume and args.replace:
-        raise InputError("--resume goes on with what --replace drops: leave out one of the two")
+        raise InputError("--resume continues what --replace drops: leave out one of the two")
     program, params = _checked(args)
     stream = StreamSession(
         args.changes, query_every=args.query_every, follow=args.follow, idle=args.idle,
@@ -362,14 +362,14 @@ def _main_loop(
         options["budget"] = Budget(args.budget_iterations, seconds)
     name = args.loop or program.name
     with open_store(address_or_default(args.backend)) as store:
-        before = store.version(name).statistics.get("main", {}) if store.head(name) else None
+        numbers = store.version(name).statistics.get("main", {}) if store.head(name) else None
     if args.resume:
-        if before is not None:
+        if numbers is not None:
             del options["replace"]
             return MainLoop.resume(spark, program, params=params or None, **options)
         print(f"{name}: not in the store yet; starting from --edges", file=sys.stderr)
-    elif args.replace and before and before.get("received"):
-        dropped = _count(before["received"], "change")
+    elif args.replace and numbers and numbers.get("received"):
+        dropped = _count(numbers["received"], "change")
         args.dropped = f"{name}: dropped {dropped} of an earlier stream in the store"
     return MainLoop(program, _graph(args, spark), params=params, **options)
 
@@ -553,7 +553,7 @@ class CommandClock:
 
     @property
     def seconds(self) -> float:
-        """Since the command began."""
+        """The seconds since the command began."""
         return time.perf_counter() - self._began
 
     @contextlib.contextmanager
@@ -563,14 +563,14 @@ class CommandClock:
         try:
             yield
         finally:
-            before = self._seconds.get(phase, 0.0)
-            self._seconds[phase] = before + time.perf_counter() - began
+            earlier = self._seconds.get(phase, 0.0)
+            self._seconds[phase] = earlier + time.perf_counter() - began
 
     def split(self, run: Mapping[str, float]) -> dict[str, Any]:
         """Return `total_seconds` until now, and `spent`, the seconds by phase, which add up to it.
 
         Args:
-            run: the seconds by phase of the run itself, see `engine.phases`.
+            run: the seconds by phase of the run itself, by the names of `engine.phases`.
         """
         total = self.seconds
         spent = {**run, **{name: self._seconds.get(name, 0.0) for name in OWN}}
@@ -624,8 +624,8 @@ _CALLS = {
 def with_flags(text: str) -> str:
     """Return a message with flags in place of arguments.
 
-    >>> with_flags("go on with MainLoop.resume(...), or drop them with replace=True")
-    'go on with `vertexsdk stream --resume`, or drop them with --replace'
+    >>> with_flags("continue with MainLoop.resume(...), or drop them with replace=True")
+    'continue with `vertexsdk stream --resume`, or drop them with --replace'
     >>> with_flags("another loop= or partitions=4; give a value for origin, as in origin=...")
     'another --loop or --partitions 4; give a value for origin, as in --param origin=...'
     >>> with_flags("give separator=';', or say which they are: source=, target=")

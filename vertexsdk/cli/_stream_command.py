@@ -37,8 +37,8 @@ class StreamSession:
 
     Attributes:
         queries: the number of the newest query.
-        changes: how many this stream has committed.
-        statistics: of the whole stream, as JSON takes them.
+        changes: the number of changes that this stream has committed.
+        statistics: the statistics of the whole stream, as JSON takes them.
     """
 
     paths: Sequence[str]
@@ -172,11 +172,11 @@ def stopped_by_signals(stop: Callable[[], object], *, waits: bool = True) -> Ite
     if not waits or threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {}
+    handlers = {}
     for number in (signal.SIGINT, signal.SIGTERM):
-        before[number] = signal.signal(number, lambda *_: stop())
+        handlers[number] = signal.signal(number, lambda *_: stop())
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)

@@ -65,7 +65,7 @@ def add_commands(commands: Any) -> None:
     gc = add("gc", _gc, "remove what no version needs; with --loop, old versions too")
     gc.add_argument("--grace", type=float, default=3600.0, metavar="SECONDS", help="default 3600")
     gc.add_argument(
-        "--alone", action="store_true", help="nobody else uses the store: allow any --grace"
+        "--alone", action="store_true", help="no other process uses the store: allow any --grace"
     )
     gc.add_argument("--loop", help="drop versions of this loop too, all but --keep")
     gc.add_argument("--keep", type=int, default=1, metavar="N", help="newest versions kept: 1")
@@ -76,7 +76,7 @@ def add_commands(commands: Any) -> None:
     copy.add_argument("--to", required=True, metavar="URL", help="the other store; URL or @FILE")
     copy.add_argument("--name", help="its name there (default: the same)")
     copy.add_argument("--newest", action="store_true", help="only the newest version")
-    rescale = add("rescale", _rescale, "have a main loop go on with other partitions")
+    rescale = add("rescale", _rescale, "have a main loop continue with other partitions")
     rescale.add_argument("loop")
     rescale.add_argument("--partitions", type=int, required=True, metavar="N", help="how many")
 
@@ -201,9 +201,9 @@ def _copy(store: Store, args: argparse.Namespace) -> Output:
 def _rescale(store: Store, args: argparse.Namespace) -> Output:
     from vertexsdk.loops.exact_versions import rescale  # what it imports takes long
 
-    before = rescale(store, args.loop, args.partitions)
-    value = {"loop": args.loop, "partitions": args.partitions, "before": before}
-    line = f"{args.loop} had {before} partitions; who resumes it goes on with {args.partitions}"
+    previous = rescale(store, args.loop, args.partitions)
+    value = {"loop": args.loop, "partitions": args.partitions, "before": previous}
+    line = f"{args.loop} had {previous} partitions; when resumed it has {args.partitions}"
     return value, [line]
 
 

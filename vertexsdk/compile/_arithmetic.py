@@ -155,14 +155,14 @@ class CompiledArithmetic(_Arithmetic):
     _bases = 0  # of stores that must be evaluated once
 
     def in_range(self, node: ast.Subscript) -> bool:
-        """Whether an index is within an array for certain."""
+        """Return whether an index is certainly within an array."""
         return False
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
         """Have the index of an array checked; slices need not be, as they end where it ends."""
         base, k = node.value, node.slice
-        own = isinstance(base, ast.Name) and base.id in self.containers
-        if own or isinstance(k, ast.Slice) or self.in_range(node):
+        is_container = isinstance(base, ast.Name) and base.id in self.containers
+        if is_container or isinstance(k, ast.Slice) or self.in_range(node):
             return self.generic_visit(node)
         x = self.visit(base)
         parts = k.elts if isinstance(k, ast.Tuple) else [k]
@@ -192,7 +192,7 @@ class CompiledArithmetic(_Arithmetic):
         return self.visit(folded)
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
-        """See `_Arithmetic`; Numba takes the literal INT_MIN for a uint64."""
+        """Wrap a literal to int64; INT_MIN gets a name, as Numba takes the literal for a uint64."""
         new = super().visit_Constant(node)
         return new if new is node else self.visit(new)
 
@@ -203,7 +203,7 @@ class CompiledArithmetic(_Arithmetic):
         return self.generic_visit(node) if value is None else _at(_constant(value), node)
 
     def operation(self, node: ast.BinOp | ast.AugAssign, place: str) -> str | None:
-        """See `_Arithmetic`; a power with a literal exponent is left to Numba, which multiplies."""
+        """Return the function in place of an operator; Numba multiplies for a literal exponent."""
         left, right = (
             (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
         )
@@ -213,7 +213,7 @@ class CompiledArithmetic(_Arithmetic):
         return None if floats else _COMPILED.get(type(node.op))
 
     def is_float(self, node: ast.AST) -> bool:
-        """Whether an expression is a float for certain; its operators are Numba's then."""
+        """Return whether an expression is certainly a float, so that its operators are Numba's."""
         match node:
             case ast.BinOp():
                 parts = self.is_float(node.left) or self.is_float(node.right)
@@ -224,8 +224,8 @@ class CompiledArithmetic(_Arithmetic):
                 function = self.function(node.func)
                 if function in (abs, min, max):
                     return any(map(self.is_float, node.args))
-                whole = function in _CONVERSIONS or function is math.gcd
-                return not whole and getattr(function, "__module__", "") == "math"
+                integer = function in _CONVERSIONS or function is math.gcd
+                return not integer and getattr(function, "__module__", "") == "math"
             case ast.Constant():
                 return type(node.value) is float
             case ast.Name():
@@ -233,7 +233,7 @@ class CompiledArithmetic(_Arithmetic):
         return False
 
     def call(self, name: str, *arguments: ast.expr) -> ast.Call:
-        """See `_Arithmetic`."""
+        """Return a call of one of the functions in place of operators."""
         return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
 
     def visit_Call(self, node: ast.Call) -> Any:
@@ -367,11 +367,12 @@ def interpreted_code(spec: ClassSpec) -> dict[str, Code]:
     """Return the methods of a class, and the functions they call, with int64 arithmetic.
 
     Args:
-        spec: with its sources. What has none, or is decorated, stays Python's; so do all methods
-            of a class with fields or messages that are no numbers, and of the events level.
+        spec: the class with its sources. What has none, or is decorated, stays Python's; so do all
+            methods of a class with fields or messages that are not numbers, and those of the
+            events level.
 
     Returns:
-        By name; a function that is no method has a name that starts with `int64_of_`.
+        By name; a function that is not a method has a name that starts with `int64_of_`.
     """
     numbers = spec.algebra is not None and spec.algebra.dtype != object
     if not numbers or any(f.dtype == object for f in spec.states.values()):
@@ -447,7 +448,7 @@ _namespace = _operators()
 
 
 def interpreted_class(spec: ClassSpec) -> type:
-    """Return the class whose methods run where they are interpreted; see `interpreted_code`."""
+    """Return the class whose methods run where they are interpreted (`interpreted_code`)."""
     spaces: dict[int, dict[str, Any]] = {}
     functions: dict[str, FunctionType] = {}
     for name, (code, original) in spec.code.items():

@@ -7,7 +7,7 @@ withdrawn is marked and recomputed from its row (`repair`). Dense iterations rec
 row instead (`pull`). Threads own disjoint ranges of targets, and a target takes its changes in
 ascending order of source, so results do not depend on the number of threads.
 
-The text is specialised per algebra and dtype; for messages which are no numbers the same text
+The text is specialised per algebra and dtype; for messages that are not numbers the same text
 runs as plain Python.
 """
 
@@ -413,7 +413,7 @@ def deliver_source(algebra: Algebra, *, python: bool = False) -> str:
     """Return the text of the delivery module for one algebra.
 
     Args:
-        algebra: of the messages.
+        algebra: algebra of the messages.
         python: the text will run as plain Python, with combine and inverse bound from outside.
 
     Raises:
@@ -468,5 +468,5 @@ def deliver_source(algebra: Algebra, *, python: bool = False) -> str:
         pull = pull.replace("{ahead}", str(_PULL_AHEAD)).replace("{rows}", str(_ROWS))
         # An unsigned index saves the test for a negative one, a quarter of a pull's time.
         body += pull.replace("_u(", "(" if python else "np.uint64(")
-    own = globals_.text()
-    return "\n".join([_HEAD + arithmetic_imports(own), own, body])
+    globals_text = globals_.text()
+    return "\n".join([_HEAD + arithmetic_imports(globals_text), globals_text, body])

@@ -42,8 +42,8 @@ class Term(NamedTuple):
     """An expression.
 
     Attributes:
-        text: of it.
-        kind: "int", "float", "bool", "str" for what is no number, "None" or "row".
+        text: its text.
+        kind: "int", "float", "bool", "str" for what is not a number, "None" or "row".
         there: the text of whether it is not None; "" where it never is.
     """
 
@@ -56,9 +56,9 @@ class Typed:
     """One task element, whose `text` it makes.
 
     Args:
-        method: of which it is a part.
+        method: the method of which it is a part.
         tree: its own statements.
-        spec: of the table that it accesses.
+        spec: specification of the table that it accesses.
         kinds: the types of its arguments, None where they are not known.
         cls: the stateful class.
     """
@@ -107,8 +107,10 @@ class Typed:
         )  # fmt: skip
 
     def _fail(self, node: ast.AST, reason: str) -> NoReturn:
-        own = getattr(node, "lineno", 0) >= self._method.line  # else it was generated
-        raise CannotCompile(self._method, node if own else None, _GENERATED.sub("a value", reason))
+        written = getattr(node, "lineno", 0) >= self._method.line  # else it was generated
+        raise CannotCompile(
+            self._method, node if written else None, _GENERATED.sub("a value", reason)
+        )
 
     def _not(self, node: ast.AST, what: str = "") -> NoReturn:
         shown = what or " ".join(ast.unparse(node).split())
@@ -195,26 +197,26 @@ class Typed:
         return self._value(node)
 
     def _return(self, term: Term) -> None:
-        tag, whole, real = f"np.uint8({_TAGS.get(term.kind, NONE)})", "np.int64(0)", "0.0"
+        tag, integer, real = f"np.uint8({_TAGS.get(term.kind, NONE)})", "np.int64(0)", "0.0"
         if term.kind == "tag":
             tag = f"np.uint8({term.text})"
         elif term.kind == "float":
             real = term.text
         elif term.kind in _TAGS:
-            whole = f"np.int64({term.text})"
+            integer = f"np.int64({term.text})"
         elif term.kind != "None":
             self._fail(self._at, f"it returns a {term.kind}")
         if term.there:
             tag = f"np.uint8({_TAGS[term.kind]} if {term.there} else 0)"
-        self._line(f"return p, w, STORES{tag}, {whole}, {real}")
+        self._line(f"return p, w, STORES{tag}, {integer}, {real}")
 
     _at: ast.AST = ast.Pass()
 
     def _if(self, node: ast.If) -> bool:
         self._line(f"if {self._truth(node.test)}:")
-        before = set(self._bound)
+        bound_before = set(self._bound)
         first = self._nested(node.body)
-        after, self._bound = self._bound, set(before)
+        after, self._bound = self._bound, set(bound_before)
         second = False
         if node.orelse:
             self._line("else:")
@@ -233,14 +235,14 @@ class Typed:
             self._not(node.orelse[0], "else of a loop")
         ends = [self._as(self._expr(x), "int", x) for x in over.args]  # type: ignore[attr-defined]
         self._line(f"for t in range({', '.join(f'np.int64({x})' for x in ends)}):")
-        before = set(self._bound)
+        bound_before = set(self._bound)
         self._loops += 1
         self._depth += 1
         self._set(node.target, Term("np.int64(t)", "int"), node)
         self._depth -= 1
         self._nested(node.body)
         self._loops -= 1
-        self._bound = before
+        self._bound = bound_before
 
     def _assign(self, node: ast.Assign) -> None:
         target = node.targets[0]
@@ -329,7 +331,7 @@ class Typed:
         )  # fmt: skip
 
     def _is_key(self, node: ast.AST) -> bool:
-        """Whether an expression is that of the row's key, which has been evaluated before."""
+        """Return whether an expression is the row's key, which has already been evaluated."""
         return isinstance(node, ast.Name | ast.Constant)
 
     def _is_row(self, node: ast.AST) -> bool:
@@ -551,18 +553,18 @@ class Typed:
     def _operation(self, node: ast.BinOp) -> Term:
         left, right = (self._number(self._expr(x), node) for x in (node.left, node.right))
         kind, sign = type(node.op), _SIGNS[type(node.op)]
-        whole = "float" not in (left.kind, right.kind)
-        if kind in (ast.BitAnd, ast.BitOr, ast.BitXor) and whole:
+        integers = "float" not in (left.kind, right.kind)
+        if kind in (ast.BitAnd, ast.BitOr, ast.BitXor) and integers:
             if left.kind == right.kind == "bool":
                 return Term(f"({left.text} {sign} {right.text})", "bool")
             return Term(f"(np.int64({left.text}) {sign} np.int64({right.text}))", "int")
-        if whole and kind in _INTS:
+        if integers and kind in _INTS:
             if kind is ast.Pow and not isinstance(node.right, ast.Constant):
                 self._not(node)  # an int or a float
             texts = f"np.int64({left.text}), np.int64({right.text})"
             return Term(f"_exact.{_INTS[kind]}({texts})", "int")
         if kind in _FLOATS:
-            convert = "_exact.exact" if whole else "float"
+            convert = "_exact.exact" if integers else "float"
             texts = f"{convert}({left.text}), {convert}({right.text})"
             return Term(f"_exact.{_FLOATS[kind]}({texts})", "float")
         if kind in (ast.Add, ast.Sub, ast.Mult):
@@ -594,7 +596,7 @@ class Typed:
         return Term(f"({' and '.join(parts)})", "bool")
 
     def _is_builtin(self, node: ast.AST, *names: str) -> bool:
-        """Whether a node calls a function of Python's, by position."""
+        """Return whether a node calls a built-in function by position."""
         return (
             isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
             and node.func.id in names and node.func.id not in self._method.function.__globals__

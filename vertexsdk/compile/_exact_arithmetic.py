@@ -52,7 +52,7 @@ def leave() -> None:
 def exact(x: Any) -> float:
     """Return an int as a float that compares as it does."""
     if not -_WHOLE <= x <= _WHOLE:
-        raise ArithmeticError("the int is no float")
+        raise ArithmeticError("no float is equal to the int")
     return float(x)
 
 
@@ -102,8 +102,8 @@ def float_floor_divide(a: Any, b: Any) -> float:
         quotient -= 1.0
     if quotient == 0.0:
         return math.copysign(0.0, a / b)
-    whole = float(math.floor(quotient)) if abs(quotient) < _WHOLE else quotient
-    return whole + 1.0 if quotient - whole > 0.5 else whole
+    rounded = float(math.floor(quotient)) if abs(quotient) < _WHOLE else quotient
+    return rounded + 1.0 if quotient - rounded > 0.5 else rounded
 
 
 @njit

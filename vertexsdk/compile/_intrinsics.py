@@ -137,14 +137,14 @@ def _wrapping(instruction: str, operation: Callable[[Any, Any], Any]) -> Any:
 
     @lower_builtin(apply, types.Any, types.Any)
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        whole = all(isinstance(t, _WHOLE) for t in signature.args)
-        own = None if whole else context.typing_context.resolve_function_type(
+        integers = all(isinstance(t, _WHOLE) for t in signature.args)
+        resolved = None if integers else context.typing_context.resolve_function_type(
             operation, signature.args, {})  # fmt: skip
-        wanted = (types.int64, types.int64) if own is None else own.args
+        wanted = (types.int64, types.int64) if resolved is None else resolved.args
         a, b = map(partial(context.cast, builder), arguments, signature.args, wanted)
-        if own is None:
+        if resolved is None:
             return getattr(builder, instruction)(a, b)
-        return context.get_function(operation, own)(builder, (a, b))
+        return context.get_function(operation, resolved)(builder, (a, b))
 
     return apply
 
@@ -183,7 +183,7 @@ def pow(a: Any, b: Any) -> Any:
 def _pow(a, b):  # type: ignore[no-untyped-def]
     if isinstance(a, _WHOLE) and isinstance(b, _WHOLE):
 
-        def whole(a, b):  # type: ignore[no-untyped-def]
+        def integer_power(a, b):  # type: ignore[no-untyped-def]
             if b < 0:
                 raise ArithmeticError("a negative power of an int; make it a float")
             result, square = 1, mul(a, 1)
@@ -194,7 +194,7 @@ def _pow(a, b):  # type: ignore[no-untyped-def]
                 b >>= 1
             return result
 
-        return whole
+        return integer_power
     return lambda a, b: a**b
 
 
@@ -263,13 +263,13 @@ def _item_type(context):  # type: ignore[no-untyped-def]
 def _item(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
     x, k = signature.args
     if _is(x, types.BaseTuple) and _is(k, types.IntegerLiteral):
-        own = signature.return_type(x, k)
-        return static_getitem_tuple(context, builder, own, (arguments[0], k.literal_value))
+        static = signature.return_type(x, k)
+        return static_getitem_tuple(context, builder, static, (arguments[0], k.literal_value))
     kind = _index_kind(x, k)
     at = _checked(context, builder, x, k, *arguments)
-    own = context.typing_context.resolve_function_type(operator.getitem, (x, kind), {})
-    given = map(partial(context.cast, builder), (arguments[0], at), (x, kind), own.args)
-    return context.get_function(operator.getitem, own)(builder, tuple(given))
+    getitem = context.typing_context.resolve_function_type(operator.getitem, (x, kind), {})
+    given = map(partial(context.cast, builder), (arguments[0], at), (x, kind), getitem.args)
+    return context.get_function(operator.getitem, getitem)(builder, tuple(given))
 
 
 @type_callable(index)
@@ -319,7 +319,7 @@ def _checked(context: Any, builder: Any, x: Any, k: Any, array: Any, at: Any) ->
 
 
 def _inside(context: Any, builder: Any, k: Any, at: Any, length: Any) -> Any:
-    """One index of an axis, from its start; raise IndexError where there is no such element."""
+    """Return one index of an axis, from its start; raise IndexError if it is out of range."""
     if _is(k, types.Integer):
         fixed = context.cast(builder, at, k, types.intp)
         if k.signed:

@@ -153,7 +153,7 @@ def kernel_text(
         sending = [*plain, *(f"T_{n}" for n in spec.states), "E_first", *EMIT_ARGS[1:]]
     globals_ = Globals(params=frozenset(params))
     texts: list[str] = []
-    own: dict[str, str] = {}
+    used_args: dict[str, str] = {}
     places: dict[str, Place] = {}
     logs = False
     message: tuple[str, str] | None = None
@@ -165,7 +165,7 @@ def kernel_text(
         ] or [Rewritten(root, "_i, _b", "pass", (spec.file, spec.name, (spec.line,)))]
         places |= {f"_{root}_{p.name}": p.place for p in parts}
         text, used = functions_text(root, parts, args)
-        own[root] = "".join(f", {a}" for a in used)
+        used_args[root] = "".join(f", {a}" for a in used)
         texts.append(text)
         logs = logs or any(p.logs for p in parts)
         message = next((p.message for p in parts if p.message), message)
@@ -179,11 +179,11 @@ def kernel_text(
         _emission(shape, spec.algebra),
         _MARKS if spec.facts.reads_target_rows else "",
         *texts,
-        _init(plain, own["init"], own["adapt"] if spec.facts.adapts else None),
-        _gather(spec, plain, own["gather"], logs, tolerance),
-        _scatter_derived(spec, sending, own["scatter"])
+        _init(plain, used_args["init"], used_args["adapt"] if spec.facts.adapts else None),
+        _gather(spec, plain, used_args["gather"], logs, tolerance),
+        _scatter_derived(spec, sending, used_args["scatter"])
         if shape == "derived"
-        else _scatter(spec, sending, own["scatter"], shape, logs, tolerance),
+        else _scatter(spec, sending, used_args["scatter"], shape, logs, tolerance),
         _along_edges(spec, plain, message) if message else "",
     ]
     places |= globals_.places
@@ -241,7 +241,7 @@ def _emit_derived(e, x, y, first, target, AGG, CH, LIST, LC, T, BT, BO, BN, BC, 
     return "" if shape == "edge" else put + (_UNIFORM if shape == "uniform" else _MANY)
 
 
-def _init(args: list[str], own: str, adapt: str | None) -> str:
+def _init(args: list[str], used_args: str, adapt: str | None) -> str:
     call = ", ".join(args)
     adapt = "" if adapt is None else f"\n        if G_forked: _adapt_adapt(_i, k >> 12{adapt})"
     return f"""
@@ -250,7 +250,7 @@ def init(todo, lo, hi, {call}):
     for k in range(lo, hi):
         _i = V_at[0] = todo[k]
         before = L_n[0]
-        _init_init(_i, k >> 12{own}){adapt}
+        _init_init(_i, k >> 12{used_args}){adapt}
         if L_n[0] > L_k.shape[0]:
             L_n[0] = before
             return k
@@ -309,7 +309,7 @@ def _changed(spec: ClassSpec, tolerance: bool) -> list[str]:
     return lines
 
 
-def _gather(spec: ClassSpec, args: list[str], own: str, logs: bool, tolerance: bool) -> str:
+def _gather(spec: ClassSpec, args: list[str], used_args: str, logs: bool, tolerance: bool) -> str:
     call = ", ".join(args)
     keep, back = _save(spec)
     if not logs:
@@ -350,7 +350,7 @@ _delta = scratch[:n]"""
             *(["before = L_n[0]"] if logs else []),
             *keep,
             take,
-            f"_gather_gather(iteration, -1, _delta, _i, _b{own})",
+            f"_gather_gather(iteration, -1, _delta, _i, _b{used_args})",
             guard,
             *_changed(spec, tolerance),
             "if changed:",
@@ -369,7 +369,7 @@ def gather(todo, lo, hi, put, iteration, tolerance, out, {tracked}{source}, {cal
 
 
 def _scatter(
-    spec: ClassSpec, args: list[str], own: str, shape: str, logs: bool, tolerance: bool
+    spec: ClassSpec, args: list[str], used_args: str, shape: str, logs: bool, tolerance: bool
 ) -> str:
     call = ", ".join(args)
     assert spec.algebra is not None
@@ -379,7 +379,7 @@ def _scatter(
     lines = ["_i = V_at[0] = todo[k]", "_b = k >> 12", "before = L_n[0]", *keep]
     if shape == "uniform":
         lines.append("E_has[0] = False")
-    lines.append(f"_scatter_scatter(iteration, _i, _b{own})")
+    lines.append(f"_scatter_scatter(iteration, _i, _b{used_args})")
     if logs:
         lines += ["if L_n[0] > L_k.shape[0]:", "    L_n[0] = before"]
         lines += [f"    {line}" for line in back]
@@ -420,7 +420,7 @@ def _literal(algebra: Algebra) -> str:
     return f"np.int64({algebra.identity})"
 
 
-def _scatter_derived(spec: ClassSpec, args: list[str], own: str) -> str:
+def _scatter_derived(spec: ClassSpec, args: list[str], used_args: str) -> str:
     """Messages are compared with what the state at the last scatter had them be."""
     call = ", ".join(args)
     track = "\n".join(f"        T_{n}[_i] = S_{n}[_i]" for n in spec.states)
@@ -430,7 +430,7 @@ def scatter(todo, lo, hi, iteration, {call}):
     for k in range(lo, hi):
         _i = V_at[0] = todo[k]
         _b = k >> 12
-        _scatter_scatter(iteration, _i, _b{own})
+        _scatter_scatter(iteration, _i, _b{used_args})
 {track}
     return 0, hi
 """

@@ -60,7 +60,7 @@ def to_array(
 
 
 def equal(a: Any, b: Any) -> bool:
-    """Whether two messages or objects of a state field are equal, arrays element by element."""
+    """Return whether two messages or objects are equal; arrays are compared by element."""
     if a is b:
         return True
     result = a == b

@@ -161,9 +161,9 @@ class Globals:
         tree.decorator_list = []
         _drop_annotations(tree)
         text = ast.unparse(tree)
-        whole = ast.Module(body=[tree], type_ignores=[])
+        module = ast.Module(body=[tree], type_ignores=[])
         code = function.__code__
-        self.places[name] = (code.co_filename, function.__name__, _lines(whole, text)[1:])
+        self.places[name] = (code.co_filename, function.__name__, _lines(module, text)[1:])
         self.functions[name] = "@_jit\n" + text
 
     def text(self) -> str:
@@ -354,7 +354,7 @@ class _Rewriter(CompiledArithmetic):
         return self.generic_visit(node)
 
     def is_float(self, node: ast.AST) -> bool:
-        """See `CompiledArithmetic`; fields, parameters and messages have types."""
+        """Return whether an expression is a float; fields, parameters and messages have types."""
         if not isinstance(node, ast.Attribute):
             return super().is_float(node)
         spec, base, name = self.spec, node.value, node.attr
@@ -362,8 +362,8 @@ class _Rewriter(CompiledArithmetic):
             kind = spec.params.get(name, (None,))[0]
             return kind is float or (name in spec.states and spec.states[name].dtype.kind == "f")
         if isinstance(base, ast.Name) and base.id in self.loops:
-            own = isinstance(spec.cls.edge, Mapping) and spec.cls.edge.get(name) is float
-            return own or (name == "value" and spec.value_dtype == "float64")
+            is_float = isinstance(spec.cls.edge, Mapping) and spec.cls.edge.get(name) is float
+            return is_float or (name == "value" and spec.value_dtype == "float64")
         if isinstance(base, ast.Name) and base.id == self.delta and self.delta:
             return spec.algebra is not None and spec.algebra.dtype.kind == "f"
         if self.method.is_self(base) and base.attr in spec.aggregators:
@@ -371,14 +371,14 @@ class _Rewriter(CompiledArithmetic):
         return False
 
     def in_range(self, node: ast.Subscript) -> bool:
-        """See `CompiledArithmetic`; fields and messages have the sizes that are declared."""
+        """Return whether an index is in range; fields and messages have declared sizes."""
         size, base = None, node.value
         name = self._vector_state(base)
         if name is not None:
             size = self.spec.states[name].size
         elif self.delta and isinstance(base, ast.Attribute) and not self.spec.latest:
-            own = isinstance(base.value, ast.Name) and base.value.id == self.delta
-            size = self.spec.algebra.size if own and self.spec.algebra is not None else None
+            is_delta = isinstance(base.value, ast.Name) and base.value.id == self.delta
+            size = self.spec.algebra.size if is_delta and self.spec.algebra is not None else None
         k = literal_int(node.slice)
         return size is not None and k is not None and -size <= k < size
 
@@ -386,13 +386,14 @@ class _Rewriter(CompiledArithmetic):
         name = node.attr
         if name in self.spec.states:
             if self.spec.states[name].dtype == object:
-                raise self.fail(node, f"self.{name} is no number")
+                raise self.fail(node, f"self.{name} is not a number")
             return self.expr(f"S_{name}[_i]")
         if name in self.spec.params:
             if name not in self.globals.params:
                 raise self.fail(
                     node,
-                    f"parameter {name} is no number, nor a tuple or array of them: give it as one",
+                    f"parameter {name} is not a number, nor a tuple or array of them: "
+                    "give it as one",
                 )
             return self.expr(f"P_{name}")
         if name == "id":
@@ -432,7 +433,7 @@ class _Rewriter(CompiledArithmetic):
         return self.expr(text if isinstance(node.ops[0], ast.Eq) else f"(not {text})")
 
     def _numbers(self, a: ast.expr, b: ast.expr) -> tuple[str, str] | None:
-        """What two ids are compared by, without looking them up: numbers of `TargetRows`."""
+        """Return the numbers of `TargetRows` that stand for two ids, or None."""
         kinds, numbers = [], []
         for side in (a, b):
             name = side.value if isinstance(side, ast.Attribute) and side.attr == "id" else None
@@ -630,9 +631,9 @@ class _Rewriter(CompiledArithmetic):
             if isinstance(to, ast.Name) and to.id in self.loops:
                 edge = self.loops[to.id]
                 if self.shape == "derived":
-                    before = re.sub(r"\bS_(\w+)\[", r"T_\1[", x)
-                    self.messages.append((edge, before))
-                    return self.expr(f"_emit_derived({edge}, {x}, {before}, EMIT_ARGS)")
+                    previous = re.sub(r"\bS_(\w+)\[", r"T_\1[", x)
+                    self.messages.append((edge, previous))
+                    return self.expr(f"_emit_derived({edge}, {x}, {previous}, EMIT_ARGS)")
                 return self.expr(f"_emit_edge({edge}, {x}, EMIT_ARGS)")
             self.logs = True
             vertex = ast.unparse(self.visit(to))
@@ -723,15 +724,15 @@ def rewrite_method(
         id(child): parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)
     }
     body = [rewriter.visit(s) for s in tree.body if not is_docstring(s)]
-    own = [a.arg for a in tree.args.args[1:]]
+    arguments = [a.arg for a in tree.args.args[1:]]
     if tree.args.defaults:
         raise CannotCompile(method, tree, "default arguments do not compile: pass every argument")
     if method.name == "gather":
-        own = [own[0], own[1], "_delta"]
+        arguments = [arguments[0], arguments[1], "_delta"]
     elif method.name in ("init", "adapt"):
-        own = []
+        arguments = []
     inner = ast.Module(body=body or [ast.Pass()], type_ignores=[])
-    free = {n: at for n, at in free.items() if n not in own and n != rewriter.delta}
+    free = {n: at for n, at in free.items() if n not in arguments and n != rewriter.delta}
     for name, at in free.items():
         globals_.bind(method, at, name, lookup(method, at, name))
     _rename(inner, set(free))
@@ -739,7 +740,7 @@ def rewrite_method(
     place = (method.file, method.name, _lines(inner, text))
     emit = {"many": MANY_ARGS, "derived": DERIVED_ARGS}.get(shape, EMIT_ARGS)
     text = text.replace("EMIT_ARGS", ", ".join(emit)).replace("LOG_ARGS", ", ".join(LOG_ARGS))
-    return Rewritten(method.name, ", ".join([*own, "_i", "_b"]), text, place, rewriter.logs,
+    return Rewritten(method.name, ", ".join([*arguments, "_i", "_b"]), text, place, rewriter.logs,
                      rewriter.messages[0] if rewriter.messages else None)  # fmt: skip
 
 

@@ -79,6 +79,6 @@ def entries_of(
     """The places (int64) of the entries of some rows, and the row of each."""
     first = start[rows]
     lengths = stop[rows] - first
-    before = np.cumsum(lengths) - lengths
-    places = np.arange(lengths.sum()) + np.repeat(first - before, lengths)
+    entries_before = np.cumsum(lengths) - lengths
+    places = np.arange(lengths.sum()) + np.repeat(first - entries_before, lengths)
     return places, np.repeat(rows, lengths)

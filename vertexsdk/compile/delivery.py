@@ -45,7 +45,7 @@ def filled(count: int, algebra: Algebra) -> Array:
 
 
 def message_count(t: Topology, shape: str) -> int:
-    """How many messages of its own a partition keeps: per vertex, per edge, or none."""
+    """Return the number of messages that a partition keeps: per vertex, per edge, or none."""
     return {"uniform": t.n, "derived": 0}.get(shape, t.m)
 
 
@@ -54,10 +54,10 @@ class Delivery:
 
     Args:
         topology: the partition's; a slot is a local vertex or a ghost of a remote one.
-        algebra: of the messages.
-        shape: the message layout, see `shape_of`.
+        algebra: algebra of the messages.
+        shape: the message layout (`shape_of`).
         module: the delivery kernels for the algebra.
-        threads: that kernels may use.
+        threads: number of threads that kernels may use.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Delivery:
         self._small, self._large = none, none
         self._capacity = 0
         self.pulled = False
-        self.lazy = False  # a pull may wait for `settle`, as nobody asks what it changes
+        self.lazy = False  # a pull may wait for `settle`, as its changes are not read
         self.due = False  # a pull waits
         self.pulls = True  # whether many messages may become a pull
         self.worse = False  # whether any message has got worse, where one can; for who resets it
@@ -89,7 +89,7 @@ class Delivery:
 
     @property
     def base(self) -> int:
-        """Where inbound messages begin in the message array."""
+        """The place in the message array where inbound messages begin."""
         return message_count(self.topology, self.shape)
 
     @property
@@ -147,8 +147,8 @@ class Delivery:
             t = self.topology
             run_all(
                 [
-                    partial(self.module.mark_targets, own, t.start, t.stop, t.target, self.ch)
-                    for own, _ in parts
+                    partial(self.module.mark_targets, senders, t.start, t.stop, t.target, self.ch)
+                    for senders, _ in parts
                 ]
             )
             self.pulled = True
@@ -169,7 +169,7 @@ class Delivery:
         return edges
 
     def dense(self, edges: int) -> bool:
-        """Whether so many edges carry a new message that a pull is the quicker way."""
+        """Return whether so many edges carry a new message that a pull is quicker."""
         return self.algebra.kind not in ("min", "max", "latest") and edges * 4 > self.topology.m
 
     def rounds(self, degrees: Array, edges: int, chunk: ScatterChunk, agg: Array) -> None:
@@ -226,9 +226,9 @@ class Delivery:
         self.pulled = True
 
     def _pull_better(self, parts: Sequence[tuple[Array, Array]], msg: Array, agg: Array) -> bool:
-        """Pull what got better by changed messages, see `push`; False: not all of them did.
+        """Pull what got better by changed messages; return False if not all of them did.
 
-        Aggregates must hold the messages of before.
+        Aggregates must hold the previous messages.
         """
         algebra = self.algebra
         if not self.ordered or self.lazy:
@@ -251,7 +251,7 @@ class Delivery:
 
     @property
     def ordered(self) -> bool:
-        """Whether of two messages to a slot only the better one counts."""
+        """True if only the better of two messages to a slot counts."""
         return self.algebra.kind in ("min", "max") and self.algebra.size is None
 
     def read_better(self, rest: Array, shift: int, msg: Array, agg: Array) -> None:
@@ -318,9 +318,9 @@ class Delivery:
         """Recompute slots that lost a producer, and mark those whose aggregate changed."""
         slots = np.unique(slots)
         if self.algebra.kind != "latest" and len(slots):
-            before = agg[slots]
+            previous = agg[slots]
             self._repair(slots, msg, agg)
-            same = agg[slots] == before
+            same = agg[slots] == previous
             slots = slots[~(same if same.ndim == 1 else same.all(axis=1))]
         self.mark(slots)
 

@@ -4,7 +4,7 @@ A task element that is sure to compute the same on numbers of 64 bits becomes a 
 fields of its row, its arguments, and constants of its module and class. The kernel of a state
 element and a level calls these functions for a block of calls, in order. Where a call raises, or
 leaves 64 bits, the kernel stops in front of it with nothing changed, Python runs that one, and the
-kernel goes on after it: so errors, and what they say, are Python's own.
+kernel continues after it: so errors, and what they say, are Python's own.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def element_text(
     """Return a task element for the compiler, or None and the line that keeps it interpreted.
 
     Args:
-        method: of which it is a part.
+        method: the method of which it is a part.
         tree: its own statements.
-        spec: of the table that it accesses.
+        spec: specification of the table that it accesses.
         kinds: the types of its arguments, None where they are not known.
         cls: the stateful class.
 
@@ -80,15 +80,15 @@ def element_text(
 
 @dataclass(frozen=True)
 class BlockColumns:
-    """What a kernel computes on.
+    """The columns that a kernel reads and writes.
 
     Attributes:
         elements: uint16[n], the task element of each call.
         places: int64[n], where the arguments of each call are in the columns of its task element.
         rows: int64[n], of the table, -1 for none.
-        flags, fields: of the table.
+        flags, fields: columns of the table.
         arguments: by (task element, place): the column.
-        kinds, whole, real: uint8[n], int64[n], float64[n], the answers, see `AnswerColumn`.
+        kinds, whole, real: uint8[n], int64[n], float64[n], the answers (`AnswerColumn`).
     """
 
     elements: NDArray[np.uint16]
@@ -106,7 +106,7 @@ class ElementKernel:
     """The kernel of a state element and a level, which is compiled when it is first asked for.
 
     Args:
-        spec: of the table.
+        spec: specification of the table.
         elements: those that compile, by their place in the program.
         cls: the stateful class.
 
@@ -145,7 +145,7 @@ class ElementKernel:
 
     @property
     def compiled(self) -> bool:
-        """Whether it is compiled."""
+        """True once the kernel is compiled."""
         return self._kernel is not None
 
     def _start(self) -> None:
@@ -183,7 +183,7 @@ class ElementKernel:
 
         Args:
             block: the calls.
-            low, high: of which these.
+            low, high: the range of calls to run.
             constants: as `constants` returned them.
         """
         at = np.full(1, low, np.int64)
@@ -245,7 +245,7 @@ class ElementKernel:
 
 
 def _read_only(column: NDArray[Any]) -> NDArray[Any]:
-    """Return a view of one type, whoever made the column: a kernel is compiled for one type."""
+    """Return a view of the same type for every column, as a kernel is compiled for one type."""
     column = np.require(column, requirements=["C", "A"]).view()
     column.flags.writeable = False
     return column

@@ -72,7 +72,7 @@ class Cursor:
         self.names = names
         self.log = log
         self.index = -1
-        self.sent: dict[int, Any] | None = None
+        self.messages: dict[int, Any] | None = None
         self.edges: list[int] = []
         self.values: list[Any] = []
         self.combine: Callable[[Any, Any], Any] | None = None
@@ -122,19 +122,19 @@ class Cursor:
             raise ProgramError("the source of a method that reads target.targets cannot be read")
         slot = self.target[target.edge]
         entries = rows.target[rows.start[slot] : rows.stop[slot]].astype(np.int64)
-        own = self.slot_ids[: len(self.slot_ids) - self._ghosts]
-        ids = np.concatenate([own, rows.other_ids])[entries].tolist()
+        local_ids = self.slot_ids[: len(self.slot_ids) - self._ghosts]
+        ids = np.concatenate([local_ids, rows.other_ids])[entries].tolist()
         if self.names is not None:
             ids = [self.names.decode(i) for i in ids]
         return [Target(i, rows=self._common_row) for i in ids]
 
     def _common_row(self, target: Target) -> list[Target]:
         """The targets of a target's target, where that is a target of the current vertex too."""
-        own = next((t for t in self.targets() if t.id == target.id), None)
-        return [] if own is None else self._row_of(own)
+        match = next((t for t in self.targets() if t.id == target.id), None)
+        return [] if match is None else self._row_of(match)
 
     def edges_to(self, target: Target) -> int:
-        """How many of the current vertex's targets are the same vertex."""
+        """Return how many of the current vertex's targets are the same vertex."""
         if self._counts is None:
             self._counts = Counter(t.id for t in self.targets())
         return self._counts[target.id]
@@ -163,11 +163,11 @@ class Cursor:
         if self.uniform and edge != self.start[self.index]:
             return  # one message per vertex is kept, so one edge speaks for all
         if isinstance(value, (np.ndarray, list)):
-            value = value.copy()  # the method may go on to change it
-        if self.sent is not None:
-            if edge in self.sent and self.combine is not None:
-                value = self.combine(self.sent[edge], value)
-            self.sent[edge] = value
+            value = value.copy()  # the method may change it afterwards
+        if self.messages is not None:
+            if edge in self.messages and self.combine is not None:
+                value = self.combine(self.messages[edge], value)
+            self.messages[edge] = value
         else:
             self.edges.append(edge)
             self.values.append(value)
@@ -197,7 +197,7 @@ class Cursor:
 
 
 class InterpretedMethods(Methods):
-    """See `Methods`; `names` are those of string ids, None where ids are integers."""
+    """The methods of one class, interpreted; `names` decode string ids, None for integer ids."""
 
     def __init__(self, plan: Plan, kind: int, num_vertices: int, names: IdCodec | None) -> None:
         super().__init__(plan, kind, num_vertices)
@@ -283,7 +283,7 @@ class InterpretedMethods(Methods):
             holder._partial = algebra.identity
 
     def init(self, scope: Scope, todo: Array) -> None:
-        """See `Methods`."""
+        """Run `init` on the vertices of `todo`, then `adapt` on a branch."""
 
         def call(k: int, i: int) -> None:
             self.vertex.init()
@@ -293,13 +293,13 @@ class InterpretedMethods(Methods):
         self._visit("init", scope, todo, self._cursor(scope.v, scope.log), call)
 
     def gather(self, scope: Scope, todo: Array) -> Array:
-        """See `Methods`."""
+        """Run `gather` on the vertices of `todo`; return those that must scatter."""
         v, iteration = scope.v, scope.iteration
         vertex, delta, algebra = self.vertex, Delta(), self.algebra
         names = self.names if algebra.type is VertexId else None
         if algebra.kind == "latest":
             rows, index, msg = v.topology.in_start, scope.delivery.in_index, v.msg
-            own = None if self.spec.latest else self.spec.algebra
+            reduction = None if self.spec.latest else self.spec.algebra
 
             def call(k: int, i: int) -> None:
                 values = msg[index[rows[i] : rows[i + 1]]]
@@ -311,7 +311,7 @@ class InterpretedMethods(Methods):
                     delta.values = values[said if said.ndim == 1 else said.any(axis=1)]
                     if names is not None:
                         delta.values = [names.decode(x) for x in delta.values.tolist()]
-                delta.value = delta.values if own is None else fold(own, delta.values)
+                delta.value = delta.values if reduction is None else fold(reduction, delta.values)
                 vertex.gather(iteration, -1, delta)
         else:
             aggregated = v.agg[todo]
@@ -355,7 +355,7 @@ class InterpretedMethods(Methods):
         return changed
 
     def scatter(self, scope: Scope, todo: Array) -> int:
-        """See `Methods`."""
+        """Run `scatter` on the vertices of `todo`; return the number of messages."""
         v, delivery = scope.v, scope.delivery
         self.iteration = scope.iteration
         if self.plan.shape == "derived":
@@ -368,18 +368,18 @@ class InterpretedMethods(Methods):
 
         def call(k: int, i: int) -> None:
             if collect:
-                sent: dict[int, Any] = {}
-                cursor.sent = sent
+                messages: dict[int, Any] = {}
+                cursor.messages = messages
                 vertex.scatter(scope.iteration)
-                if not sent:
+                if not messages:
                     return
                 if cursor.uniform:
                     cursor.edges.append(i)
-                    cursor.values.append(next(iter(sent.values())))
+                    cursor.values.append(next(iter(messages.values())))
                 else:
-                    for edge in sorted(sent):
+                    for edge in sorted(messages):
                         cursor.edges.append(edge)
-                        cursor.values.append(sent[edge])
+                        cursor.values.append(messages[edge])
             else:
                 vertex.scatter(scope.iteration)
 
@@ -438,7 +438,7 @@ class InterpretedMethods(Methods):
         return len(edges)
 
     def offers(self, v: VertexArrays, sources: Array, targets: Array, values: Any) -> Array:
-        """See `Methods`."""
+        """Return the messages along some edges, by running `scatter` on rows of these edges."""
         places, inverse = np.unique(sources, return_inverse=True)
         ends = np.cumsum(np.bincount(inverse, minlength=len(places)))
         order = np.argsort(inverse, kind="stable")
@@ -451,18 +451,18 @@ class InterpretedMethods(Methods):
         none = {name: a.identity for name, a in self.spec.aggregators.items()}
         nowhere: Any = None  # what is sent stays with the cursor
         scope = Scope(arrays, nowhere, self.iteration, none, dict(none), log)
-        everyone = np.arange(len(places), dtype=np.int32)
-        self._visit("scatter", scope, everyone, cursor, lambda k, i: self.vertex.scatter(1))
-        sent = filled(len(sources), self.algebra)
-        sent[cursor.edges] = self._messages(cursor)
+        all_rows = np.arange(len(places), dtype=np.int32)
+        self._visit("scatter", scope, all_rows, cursor, lambda k, i: self.vertex.scatter(1))
+        emitted = filled(len(sources), self.algebra)
+        emitted[cursor.edges] = self._messages(cursor)
         messages = filled(len(sources), self.algebra)
-        messages[order] = sent
+        messages[order] = emitted
         return messages
 
     def _combined(
         self, v: VertexArrays, slots: Array, counts: Callable[[Array, Array], Array] | None
     ) -> Array:
-        """What producers send to each slot, those for which `counts` says so."""
+        """Return what producers send to each slot; `counts` selects the edges that take part."""
         t: Any = v.topology
         entries, rows = entries_of(np.arange(len(slots)), t.in_start[slots], t.in_stop[slots])
         sources = t.in_source[entries]
@@ -479,16 +479,16 @@ class InterpretedMethods(Methods):
         return np.minimum if self.algebra.kind == "min" else np.maximum
 
     def repair(self, v: VertexArrays, delivery: Delivery, slots: Array) -> None:
-        """See `Methods`."""
+        """Recompute the aggregates of slots from the messages of their producers."""
         v.agg[slots] = self._combined(v, slots, None)
 
-    def support(self, v: VertexArrays, todo: Array, gone: Array, want: Array) -> Array:
-        """See `Methods`."""
+    def support(self, v: VertexArrays, todo: Array, removed: Array, want: Array) -> Array:
+        """Return what producers of lower levels that are not removed give to each of `todo`."""
         level: Any = v.level
-        return self._combined(v, todo, lambda u, s: (level[u] < level[s]) & (gone[u] == 0))
+        return self._combined(v, todo, lambda u, s: (level[u] < level[s]) & (removed[u] == 0))
 
     def dependants(self, v: VertexArrays, vertices: Array, seen: Array, mark: Array) -> Array:
-        """See `Methods`."""
+        """Mark and return the targets to which `vertices` sent nothing worse than they saw."""
         t = v.topology
         edges, sources = entries_of(vertices, t.start, t.stop)
         targets = t.target[edges]
@@ -504,20 +504,20 @@ def own_ids(v: VertexArrays, todo: Any, names: IdCodec | None) -> list[Any]:
     """Return the ids of vertices as a user knows them; a compiled run has no `names` of others."""
     t: Any = v.topology
     if names is None and t.names is not None:
-        own = unpack_strings(*t.names)
-        return [str(own[i]) for i in todo]
+        decoded = unpack_strings(*t.names)
+        return [str(decoded[i]) for i in todo]
     ids: list[Any] = (t.vertices if isinstance(t, _Rows) else t.ids)[todo].tolist()
     return ids if names is None else [names.decode(i) for i in ids]
 
 
 def _unequal(old: Collection[Any], new: Collection[Any]) -> Array:
-    """Which objects differ from those before."""
+    """Return which objects differ from the previous ones."""
     differ = (not equal(a, b) for a, b in zip(old, new, strict=True))
     return np.fromiter(differ, np.bool_, len(new))
 
 
 class _Rows:
-    """Rows of edges that need not be in the graph, as a cursor takes them; see `Topology`."""
+    """Edges that need not be in the graph, with the attributes of `Topology` that cursors read."""
 
     reverse = names = None
     ghost_ids = np.zeros(0, np.int64)
@@ -596,7 +596,7 @@ def user_error(
         what: the method.
         error: what it raised.
         vertex: the id of the vertex whose method it was; None for `converged`.
-        iteration: in which it was called.
+        iteration: the iteration in which it was called.
     """
     files = {m.function.__code__.co_filename for m in spec.methods.values()} or {spec.file}
     frames = [
@@ -606,8 +606,8 @@ def user_error(
     ]
     while frames and frames[0][0] not in files:
         del frames[0]
-    own = [f"{file}:{line}: " for file, line, _ in frames if file in files]
-    place = own[-1] if own else ""
+    places = [f"{file}:{line}: " for file, line, _ in frames if file in files]
+    place = places[-1] if places else ""
     where = "" if iteration is None else f" (iteration {iteration})"
     where = where if vertex is None or iteration is None else at_vertex(vertex, iteration)
     said = ": ".join(filter(None, (type(error).__name__, str(error))))

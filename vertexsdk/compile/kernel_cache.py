@@ -1,4 +1,4 @@
-"""Whether a program runs compiled, why it does not, and the kernels that were compiled already.
+"""Compile a program if it can be, say why if not, and keep the kernels compiled so far.
 
 The text of a class's kernels follows from the class, from a few choices of the plan, and from the
 values of the global names in its methods, which may have changed by the next run. The key of the
@@ -46,10 +46,10 @@ def compiled_plan(
     They come from the cache where an equal plan was compiled before.
 
     Args:
-        plan: of a program whose methods are to be compiled.
+        plan: the plan of a program whose methods are to be compiled.
         compiled: False interprets; "require" refuses what does not compile.
         strings: whether vertex ids are strings.
-        say: told what goes on, for a progress bar.
+        say: called with what is being done, for a progress bar.
         precompile: compiles every kernel of a plan, and tells `say` which; what it raises says what
             does not compile.
 
@@ -138,11 +138,11 @@ def _check_class(spec: ClassSpec) -> None:
     for name, f in spec.states.items():
         if dtype_of(f.type) == object:
             raise CannotCompile.in_class(
-                spec, f"field {name} is no number ({f.type.__name__})", name
+                spec, f"field {name} is not a number ({f.type.__name__})", name
             )
     for name, a in spec.aggregators.items():
         if a.dtype == object or a.size is not None:
-            raise CannotCompile.in_class(spec, f"aggregator {name} is no number", name)
+            raise CannotCompile.in_class(spec, f"aggregator {name} is not a number", name)
 
 
 def _text(spec: ClassSpec, plan: Plan, strings: bool, light: bool) -> KernelText:

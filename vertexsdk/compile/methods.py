@@ -1,4 +1,4 @@
-"""What the engine asks of the methods of one class, be they compiled or interpreted."""
+"""The methods of one class as the engine calls them, compiled or interpreted."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What methods read and write while they visit the vertices of a partition.
+    """The data that methods read and write while they visit the vertices of a partition.
 
     Attributes:
         v: the partition's arrays, whose states are written.
-        delivery: of the partition's messages.
+        delivery: the delivery of the partition's messages.
         iteration: from 0.
         read: the value of each aggregator after the last iteration.
         into: to which contributions are added, by aggregator.
@@ -41,9 +41,9 @@ class Methods(ABC):
     """`init`, `gather` and `scatter` of one class over one partition.
 
     Args:
-        plan: of the run.
+        plan: the run's plan.
         kind: the number of the class.
-        num_vertices: of the whole graph.
+        num_vertices: the number of vertices of the whole graph.
     """
 
     def __init__(self, plan: Plan, kind: int, num_vertices: int) -> None:
@@ -78,9 +78,9 @@ class Methods(ABC):
 
         Args:
             v: the partition's arrays.
-            sources: of each edge (int32[k]).
-            targets: of each edge.
-            values: of each edge; None where edges have none.
+            sources: the source of each edge (int32[k]).
+            targets: the target of each edge.
+            values: the value of each edge; None where edges have none.
         """
 
     @abstractmethod
@@ -88,8 +88,8 @@ class Methods(ABC):
         """Recompute slots (int32) whose best message was withdrawn."""
 
     @abstractmethod
-    def support(self, v: VertexArrays, todo: Array, gone: Array, want: Array) -> Array:
-        """What producers of lower levels, which are not gone, give to each of `todo`.
+    def support(self, v: VertexArrays, todo: Array, removed: Array, want: Array) -> Array:
+        """Return what producers of lower levels that are not removed give to each of `todo`.
 
         What comes to `want` need not be looked at further.
         """

@@ -2,7 +2,7 @@
 
 A module is named by the digest of its text, written once under the user's cache directory
 (`VERTEXSDK_CACHE_DIR` overrides it), and never changed: what Numba compiled for it stays valid.
-Both are run as they are read, so nobody but this user may write there, see `private_files`; where
+Both are run as they are read, so only this user may write there (`private_files`); where
 others may, a process has a directory of its own, and compiles anew.
 """
 
@@ -50,7 +50,7 @@ def load_module(source: str) -> ModuleType:
     """Return the generated module with this text; it is written to the cache if it is new.
 
     Args:
-        source: of the module, whose name is a digest of it.
+        source: text of the module, whose name is a digest of it.
     """
     digest = hashlib.sha256((_DIGEST + source).encode()).hexdigest()[:24]
     name = f"vertexsdk_kernels_{digest}"

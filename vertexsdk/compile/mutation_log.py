@@ -26,8 +26,8 @@ class LogEntry:
         what: EMIT, ADD or REMOVE.
         vertex: the local vertex that acts.
         target: an id.
-        message: of EMIT.
-        value: of the edge that ADD adds; None for none.
+        message: the message of EMIT.
+        value: the value of the edge that ADD adds; None for none.
     """
 
     what: int
@@ -41,8 +41,8 @@ class MutationLog:
     """The actions of one phase, in the order of the vertices.
 
     Args:
-        algebra: of the messages; None at the events level.
-        value_dtype: of edge values; None where they are not read.
+        algebra: algebra of the messages; None at the events level.
+        value_dtype: dtype of edge values; None where they are not read.
     """
 
     def __init__(self, algebra: Algebra | None, value_dtype: str | None) -> None:

@@ -74,7 +74,7 @@ def _reach(v: VertexArrays) -> tuple[Array, ...]:
 
 
 class NativeMethods(Methods):
-    """See `Methods`; `text` has the kernels of the class, `names` are those of string ids."""
+    """The methods of one class as the kernels of `text`; `names` decode string ids."""
 
     def __init__(
         self,
@@ -147,12 +147,12 @@ class NativeMethods(Methods):
         return None
 
     def _located_in(self, method: str, scope: Scope) -> contextlib.AbstractContextManager[Array]:
-        """See `_located`; of `init`, `gather` or `scatter`."""
+        """Name the vertex and the line in errors of `init`, `gather` or `scatter`."""
 
         def again(methods: InterpretedMethods, v: VertexArrays, todo: Array) -> None:
             log = MutationLog(self.algebra, self.spec.value_dtype)
-            own = replace(scope, v=v, into=dict(scope.into), log=log)
-            getattr(methods, method)(own, todo)
+            copied = replace(scope, v=v, into=dict(scope.into), log=log)
+            getattr(methods, method)(copied, todo)
 
         return self._located(method, scope.v, scope.iteration, again)
 
@@ -182,7 +182,7 @@ class NativeMethods(Methods):
         return (*arguments, *log.arrays())
 
     def _random_keys(self, v: VertexArrays) -> Array:
-        """The keys of the vertices' random numbers; see `random_key`."""
+        """The keys of the vertices' random numbers (`random_key`)."""
         t = v.topology
         if self._keys[0] is not t.ids:
             keys = t.ids
@@ -226,7 +226,7 @@ class NativeMethods(Methods):
         return results
 
     def init(self, scope: Scope, todo: Array) -> None:
-        """See `Methods`."""
+        """Run the kernel of `init` on the vertices of `todo`."""
         self._step = random_step("init", 0)
         blocks = self._partial(len(todo))
 
@@ -239,7 +239,7 @@ class NativeMethods(Methods):
         self._reduce(blocks, scope.into)
 
     def gather(self, scope: Scope, todo: Array) -> Array:
-        """See `Methods`."""
+        """Run the kernel of `gather` on the vertices of `todo`; return those that must scatter."""
         v, delivery, iteration = scope.v, scope.delivery, scope.iteration
         self._step, self.iteration = random_step("gather", iteration), iteration
         blocks = self._partial(len(todo))
@@ -274,7 +274,7 @@ class NativeMethods(Methods):
         return out[:count] if contiguous else np.concatenate(parts)
 
     def scatter(self, scope: Scope, todo: Array) -> int:
-        """See `Methods`."""
+        """Run the kernel of `scatter` on the vertices of `todo`; return the number of messages."""
         v, delivery, iteration = scope.v, scope.delivery, scope.iteration
         self._step, self.iteration = random_step("scatter", iteration), iteration
         if self.plan.shape == "derived":
@@ -368,51 +368,55 @@ class NativeMethods(Methods):
         return edges
 
     def offers(self, v: VertexArrays, sources: Array, targets: Array, values: Any) -> Array:
-        """See `Methods`."""
+        """Return the messages along some edges, by their sources' state at the last scatter."""
         out = filled(len(sources), self.algebra)
         if values is not None:
             values = np.ascontiguousarray(values)
             values.flags.writeable = False
-        with self._along_edges(v, lambda m, own: m.offers(own, sources, targets, values)) as at:
-            own = self._derived_arguments(v, at, values)
-            self.module.offers(np.ascontiguousarray(sources), out, *own)
+        with self._along_edges(
+            v, lambda m, arrays: m.offers(arrays, sources, targets, values)
+        ) as at:
+            arguments = self._derived_arguments(v, at, values)
+            self.module.offers(np.ascontiguousarray(sources), out, *arguments)
         return out
 
     def _along_edges(
         self, v: VertexArrays, again: Callable[..., Any]
     ) -> contextlib.AbstractContextManager[Array]:
-        """See `_located`; of messages along edges that follow from the last scatter."""
-        return self._located("scatter", v, self.iteration, lambda m, own, _: again(m, own))
+        """Name the vertex and the line in errors of messages that follow from the last scatter."""
+        return self._located("scatter", v, self.iteration, lambda m, arrays, _: again(m, arrays))
 
     def repair(self, v: VertexArrays, delivery: Delivery, slots: Array) -> None:
-        """See `Methods`."""
+        """Recompute slots whose best message was withdrawn."""
         t = v.topology
         direct = t.in_value is not None
-        with self._along_edges(v, lambda m, own: m.repair(own, delivery, slots)) as at:
+        with self._along_edges(v, lambda m, arrays: m.repair(arrays, delivery, slots)) as at:
             self.module.repair(
                 slots, t.in_start, t.in_stop, t.in_source,
                 t.in_source if direct else delivery.in_index, direct, v.msg, v.agg,
                 self.algebra.identity, *self._derived_arguments(v, at, t.in_value),
             )  # fmt: skip
 
-    def support(self, v: VertexArrays, todo: Array, gone: Array, want: Array) -> Array:
-        """See `Methods`."""
+    def support(self, v: VertexArrays, todo: Array, removed: Array, want: Array) -> Array:
+        """Return what producers of lower levels that are not removed give to each of `todo`."""
         t = v.topology
         out = np.empty(len(todo), v.agg.dtype)
-        with self._along_edges(v, lambda m, own: m.support(own, todo, gone, want)) as at:
+        with self._along_edges(v, lambda m, arrays: m.support(arrays, todo, removed, want)) as at:
             self.module.support(
-                todo, t.in_start, t.in_stop, t.in_source, v.level, gone, want,
+                todo, t.in_start, t.in_stop, t.in_source, v.level, removed, want,
                 self.algebra.identity, out, *self._derived_arguments(v, at, t.in_value),
             )  # fmt: skip
         return out
 
     def dependants(self, v: VertexArrays, vertices: Array, seen: Array, mark: Array) -> Array:
-        """See `Methods`."""
+        """Mark and return the targets to which `vertices` sent nothing worse than they saw."""
         out = np.empty(len(mark), np.int32)
         again = mark.copy()
-        with self._along_edges(v, lambda m, own: m.dependants(own, vertices, seen, again)) as at:
-            own = self._derived_arguments(v, at, None)
-            return out[: self.module.dependants(vertices, seen, mark, out, *own)]
+        with self._along_edges(
+            v, lambda m, arrays: m.dependants(arrays, vertices, seen, again)
+        ) as at:
+            arguments = self._derived_arguments(v, at, None)
+            return out[: self.module.dependants(vertices, seen, mark, out, *arguments)]
 
     def _derived_arguments(
         self, v: VertexArrays, at: Array, values: Array | None

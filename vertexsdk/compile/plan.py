@@ -27,24 +27,24 @@ class Plan:
     """A program bound to its parameters and to a loaded graph.
 
     Attributes:
-        program: its classes, without sources (see `shippable`).
+        program: the program, without sources (`shippable`).
         kernels: the generated text per class; None where a class runs interpreted.
-        shape: the message layout, see `shape_of`.
+        shape: the message layout (`shape_of`).
         params: the value of every parameter.
-        tolerance: within which a vertex does not scatter.
-        threads: that kernels may use in each partition.
+        tolerance: the change within which a vertex does not scatter.
+        threads: number of threads that kernels may use in each partition.
         topologies: the key in shared memory of each partition's topology.
         run: the prefix of the run's keys in shared memory.
-        loop: under whose name segments are written.
-        sees: what `self.loop` is.
-        seed: of `self.random()`.
+        loop: the name under which segments are written.
+        sees: the value of `self.loop`.
+        seed: seed of `self.random()`.
         forked: it is a branch, so `adapt` is called after `init`.
         store: where versions are written; None if nowhere.
-        max_iterations: after which the run ends; None for no limit.
+        max_iterations: number of iterations after which the run ends; None for no limit.
         each: a ghost per remote edge, instead of one per remote vertex.
         names: broadcast of the names of string ids, for interpreted methods.
         kinds: the class number for each class code of the vertex file.
-        resident: partitions stay in their processes between hops, see `Workers`.
+        resident: partitions stay in their processes between hops (`Workers`).
         initial: broadcast of the `VertexAttributes` that fields have before `init`, or None.
     """
 
@@ -75,14 +75,14 @@ class Plan:
 
     @property
     def tracked(self) -> bool:
-        """Whether the state at the last scatter is kept."""
+        """True if the state at the last scatter is kept."""
         return self.tolerance > 0 or self.shape == "derived"
 
     @property
     def compares(self) -> bool:
-        """Whether vertices with the aggregate that they gathered last do not gather again.
+        """True if a vertex does not gather again the aggregate that it gathered last.
 
-        Where that would change nothing, nobody compares.
+        False where gathering it again would change nothing.
         """
         algebra = self.program.algebra
         if algebra is None or algebra.kind == "latest" or self.always:
@@ -91,12 +91,12 @@ class Plan:
 
     @property
     def reaches(self) -> bool:
-        """Whether methods read the targets of targets, see `TargetRows`."""
+        """True if methods read the targets of targets (`TargetRows`)."""
         return any(s.facts.reads_target_rows for s in self.program.classes)
 
     @property
     def always(self) -> bool:
-        """Whether every vertex gathers in every iteration."""
+        """True if every vertex gathers in every iteration."""
         return any(s.facts.always for s in self.program.classes)
 
 
@@ -104,7 +104,7 @@ def shippable(program: Program, kernels: Sequence[KernelText | None] = ()) -> Pr
     """Return the program without syntax trees and sources, but with code to interpret.
 
     Args:
-        kernels: of the classes; one that has its kernels is not interpreted.
+        kernels: kernels of the classes; one that has its kernels is not interpreted.
     """
     light = object.__new__(Program)
     light.__dict__.update(program.__dict__)

@@ -1,4 +1,4 @@
-"""What runs a program over a graph: commands in, outcomes out.
+"""The engine that runs a program over a graph: commands in, outcomes out.
 
 A `LoopEngine` holds a changing graph with a program's state on it; `run` drives a run from scratch;
 `master` decides from the reports of an iteration what comes next; `processor` iterates one

@@ -1,4 +1,4 @@
-"""What partitions of loops with declared messages have in common: a graph in an arena."""
+"""The base of the partitions of loops with declared messages: a graph in an arena."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Array = NDArray[Any]
 
 
 class ArenaPartition:
-    """See `LoopPartition`.
+    """A `LoopPartition` whose graph is in an arena; what its subclasses have in common.
 
     Args:
-        plan: of the loop.
-        layout: of the adjacency.
+        plan: plan of the loop.
+        layout: layout of the adjacency.
         partition: its number.
         columns: dtype and default of every array with an entry for each place, by name.
     """
@@ -41,7 +41,7 @@ class ArenaPartition:
         columns: Mapping[str, tuple[DTypeLike, Any]],
     ) -> None:
         self.plan, self.layout, self.partition, self._columns = plan, layout, partition, columns
-        self.refused, self.restarted, self.sent = False, "", 0
+        self.refused, self.restarted, self.bytes_sent = False, "", 0
         self._place(Arena())
 
     def _place(self, arena: Arena) -> None:
@@ -56,7 +56,7 @@ class ArenaPartition:
         )  # fmt: skip
 
     def create(self, create: CreatePartition) -> Steps[None]:
-        """See `LoopPartition`."""
+        """Make the partition from the loaded graph, before iteration 0."""
         new = yield from partition_of(self.plan, self.layout, self.partition, create)
         self.begin(new)
 
@@ -77,7 +77,7 @@ class ArenaPartition:
             self.refresh()
 
     def fork(self) -> Self:
-        """See `LoopPartition`."""
+        """Return a partition with the same content, to be changed apart from this one."""
         self.keep()
         other = copy.copy(self)
         other._place(self.arena.fork())
@@ -87,49 +87,49 @@ class ArenaPartition:
         return other
 
     def enter(self, plan: Plan) -> None:
-        """See `LoopPartition`."""
+        """Continue as a partition of another loop."""
         self.keep()
         self.plan = plan
         self.refresh()
 
     def supersede(self, other: Self) -> None:
-        """See `LoopPartition`."""
+        """Continue in the place of a partition, of which this is a fork."""
         self.arena.meta["layers"] = None  # the store has what the other one wrote
         ours, theirs = (x.arena.meta.get(SNAPSHOT_LAYERS) for x in (self, other))
         if ours is None or theirs is None or ours[0] != theirs[0]:  # a snapshot since the fork
             self.arena.meta[SNAPSHOT_LAYERS] = None
 
     def close(self) -> None:
-        """See `LoopPartition`."""
+        """Free the memory; the partition is no longer used."""
         arena = self.arena
-        self.__dict__.clear()  # whoever still refers to this, as an exception may
+        self.__dict__.clear()  # an exception may still refer to this
         arena.close()
 
     @property
     def vertices(self) -> int:
-        """See `LoopPartition`."""
+        """The number of vertices of the partition."""
         return self.graph.vertices
 
     @property
     def edges(self) -> int:
-        """See `LoopPartition`."""
+        """The number of edges of the partition; each edge counts in one partition."""
         return self.graph.adjacency.edges
 
     @property
     def clock(self) -> int:
-        """See `LoopPartition`; with `messages` the level of what changes now."""
+        """The number of iterations; with `messages` the level of what changes now."""
         return int(self.arena.meta["clock"])
 
     def add_names(self, codes: Array, offsets: Array, data: Array) -> None:
-        """See `LoopPartition`."""
+        """Add names of vertices, packed, with their codes."""
         self.graph.names.add(codes, offsets, data)
 
     def new_names(self) -> list[str]:
-        """See `LoopPartition`: vertices come by changes only."""
+        """Return no names: vertices come by changes only."""
         return []
 
     def snapshot(self, request: SnapshotRequest) -> tuple[bool, WriteSnapshot]:
-        """See `LoopPartition`; the graph, without a state."""
+        """Take the graph for a snapshot, without a state."""
         if not request.graph:
             return False, lambda store: []
         graph = self.graph
@@ -143,6 +143,6 @@ class ArenaPartition:
         return [put_adjacency(store, self.plan.loop, self.partition, clock, graph.own_edges())]
 
     def restore(self, state: RestoreState) -> Steps[None]:
-        """See `LoopPartition`: every answer begins with `init`."""
+        """Do nothing: every answer begins with `init`."""
         del state
         yield from ()

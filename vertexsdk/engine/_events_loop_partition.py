@@ -4,12 +4,13 @@ A change of an edge becomes a delta for the vertex whose target it concerns: ADD
 edge is new or has a new value, REMOVE_TARGET where it has gone. So a program that answers them as
 `Vertex.gather` does has the edges as `targets`; `addedTargets` are those which are new, or have
 another value, since the last scatter. A change that changes nothing makes no delta. Deltas that
-are no edges come with `delta.kind` as sent, and None for the source. What came in is gathered in
+are not edges come with `delta.kind` as sent, and None for the source. What came in is gathered in
 the next iteration, in the order in which it came, where the vertex itself stands in the order of
 sources.
 
 Vertices stay once they were created, with their state; the answers have those which an edge, the
-vertex file, a parameter, a delta that is no edge, or (if they had not been there) a message names.
+vertex file, a parameter, a delta that is not an edge, or (if they had not been there) a message
+names.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ _SYNCHRONOUS = BoundChoice(1, False, "deltas are gathered in the iteration after
 
 
 class EventsLoopPartition:
-    """See `LoopPartition`; what is on its way to its vertices belongs to it.
+    """A `LoopPartition` of an events program, with the deltas on their way to its vertices.
 
     Args:
-        plan: of the loop.
+        plan: plan of the loop.
         partition: its number.
         undirected: edges have no direction.
     """
@@ -64,7 +65,7 @@ class EventsLoopPartition:
         self.plan, self.undirected = plan, undirected
         self.alone = len(plan.topologies) == 1
         self.refused = False  # the changes of the last batch
-        self.sent = 0
+        self.bytes_sent = 0
         self.part: EventPartition
         self._names: dict[int, str] | None = None  # by code; None where ids are integers
         self._codes: dict[str, int] = {}
@@ -73,7 +74,7 @@ class EventsLoopPartition:
         self._partition = partition
 
     def create(self, create: CreatePartition) -> Steps[None]:
-        """See `LoopPartition`."""
+        """Make the vertices from the loaded graph, or from a checkpoint."""
         plan = self.plan
         if create.names is not None:
             self._names = {}
@@ -92,10 +93,10 @@ class EventsLoopPartition:
             master.aggregates = dict(position.aggregates) or master.aggregates
         else:
             blocks = self._loaded(create)
-            own = [(p, block) for p, block in blocks if p == self._partition]
+            own_blocks = [(p, block) for p, block in blocks if p == self._partition]
             others = [(p, block) for p, block in blocks if p != self._partition]
             received, _ = yield from end_superstep(others, SuperstepEnd())
-            self.part.receive([*own, *received])
+            self.part.receive([*own_blocks, *received])
         self.iterations = Iterations(self.part, master, _SYNCHRONOUS)
 
     def _loaded(self, create: CreatePartition) -> Blocks:
@@ -118,13 +119,13 @@ class EventsLoopPartition:
         rows += [("a", ids[k], f, x) for k, f, x in attributes_of(plan, t, decode)]
         rows += [("o", a, b, x) for a, b, x in zip(*ends, values, strict=True)]
         rows += [("i", b, a, x) for a, b, x in zip(*ends, values, strict=True)]
-        sent: list[list[tuple[Any, ...]]] = [[] for _ in plan.topologies]
-        for row, p in zip(rows, places([r[1] for r in rows], len(sent)), strict=True):
-            sent[p].append(row)
-        return [(p, EDGES + pickle.dumps(x, 5)) for p, x in enumerate(sent) if x]
+        by_partition: list[list[tuple[Any, ...]]] = [[] for _ in plan.topologies]
+        for row, p in zip(rows, places([r[1] for r in rows], len(by_partition)), strict=True):
+            by_partition[p].append(row)
+        return [(p, EDGES + pickle.dumps(x, 5)) for p, x in enumerate(by_partition) if x]
 
     def fork(self) -> EventsLoopPartition:
-        """See `LoopPartition`."""
+        """Return a partition with the same content, to be changed apart from this one."""
         other = copy.copy(self)
         other.part = self.part.fork()
         other._codes = self._codes.copy()
@@ -134,7 +135,7 @@ class EventsLoopPartition:
         return other
 
     def enter(self, plan: Plan) -> None:
-        """See `LoopPartition`; every vertex scatters where the program reads the loop's name."""
+        """Continue in another loop; every vertex scatters if the program reads the loop's name."""
         self._belong(plan)
         if plan.program.reads_loop:
             self.part.wake()
@@ -146,48 +147,48 @@ class EventsLoopPartition:
         self.part.enter(plan.sees, self.part.vertices[0].num_vertices)
 
     def supersede(self, other: EventsLoopPartition) -> None:
-        """See `LoopPartition`; a merge begins no branch, so nobody scatters for it."""
+        """Take the place of a partition; no vertex scatters for it, as a merge begins no branch."""
         self._belong(other.plan)
         self._layers = None
         master = self.iterations.master
         master.iteration = max(master.iteration, other.iterations.master.iteration)
 
     def close(self) -> None:
-        """See `LoopPartition`."""
+        """Free the memory; the partition is no longer used."""
         self.__dict__.clear()
 
     @property
     def begun(self) -> bool:
-        """See `LoopPartition`."""
+        """True if iteration 0 has run."""
         return self.iterations.master.iteration > 0
 
     @property
     def clock(self) -> int:
-        """See `LoopPartition`."""
+        """The number of iterations; it never falls."""
         return self.iterations.iterations
 
     @property
     def pending(self) -> int:
-        """See `LoopPartition`."""
+        """The number of vertices that are to gather."""
         return len(self.part.mail.keys() | self.part.fresh)
 
     @property
     def vertices(self) -> int:
-        """See `LoopPartition`."""
+        """The number of vertices of the partition."""
         return self.part.count
 
     @property
     def edges(self) -> int:
-        """See `LoopPartition`."""
+        """The number of edges of the partition; each edge counts in one partition."""
         return self.part.edges
 
     @property
     def aggregates(self) -> dict[str, Any]:
-        """See `LoopPartition`."""
+        """The values that aggregators read last."""
         return dict(self.iterations.master.aggregates)
 
     def add_names(self, codes: Array, offsets: Array, data: Array) -> None:
-        """See `LoopPartition`."""
+        """Add names of vertices, packed, with their codes."""
         assert self._names is not None
         numbers, names = codes.tolist(), unpack_strings(offsets, data)
         self._names.update(zip(numbers, names, strict=True))
@@ -196,7 +197,7 @@ class EventsLoopPartition:
     def take(
         self, columns: Mapping[str, Array], *, strict: bool
     ) -> Steps[tuple[dict[str, int], list[int], int]]:
-        """See `LoopPartition`; no vertex gathers before the next iteration."""
+        """Take in changes, in order; no vertex gathers before the next iteration."""
         batch = EventBatch.of_columns(columns, self._names, self.plan.program.value_dtype)
         self.refused = False
         if strict:
@@ -213,9 +214,9 @@ class EventsLoopPartition:
         return taken.counts, taken.absent, 0
 
     def iterate(self, command: LoopCommand, report: LoopReport) -> Steps[None]:
-        """See `LoopPartition`."""
+        """Iterate to the end of the run, or as far as the command allows."""
         run, work, limit = self.iterations, report.work, self.plan.max_iterations
-        before, touched = run.iterations, self.part.touched
+        iterations_before, touched = run.iterations, self.part.touched
         if limit is not None and self._since:
             limit += self._since - 1
         _, ends = yield from end_superstep([], SuperstepEnd(vertices=self.part.count))
@@ -225,25 +226,26 @@ class EventsLoopPartition:
         run.master.converged, run.master.max_iterations = rule, limit
         report.failure = yield from run.run(work, command.seconds, command.iterations)
         run.deliver()
-        work.iterations, work.touched = run.iterations - before, self.part.touched - touched
+        work.iterations = run.iterations - iterations_before
+        work.touched = self.part.touched - touched
         work.reason, work.quiet = run.master.reason, run.master.reason is not None
 
     def written(self) -> tuple[str, dict[str, Array]] | None:
-        """See `LoopPartition`."""
+        """Return the columns of a base, or of a delta since the last call, if anything changed."""
         nodes, part = self.part.nodes, self.part
         layers = self._layers and self._layers.add(len(nodes.unwritten), part.count)
         if self._layers is not None and not nodes.unwritten:
             return None
-        rows = part.everyone() if layers is None else nodes.unwritten
+        rows = part.present_ids() if layers is None else nodes.unwritten
         ordered = [nodes.peek(i) for i in sorted(rows)]
         ids = np.array([self._code(n.id) for n in ordered], np.int64)
         columns = part.columns(ordered, ids, None if self._names is None else self._code)
         if self._names is not None:
             named = pack_strings([n.id for n in ordered])
             columns |= dict(zip(NAME_COLUMNS, named, strict=True))
-        gone = np.array([not n.present for n in ordered], np.bool_)
-        if gone.any():
-            columns[TOMBSTONE] = gone
+        removed = np.array([not n.present for n in ordered], np.bool_)
+        if removed.any():
+            columns[TOMBSTONE] = removed
         nodes.unwritten = set()
         self._layers = layers or DeltaLayers()
         return ("base" if layers is None else "delta"), columns
@@ -254,16 +256,16 @@ class EventsLoopPartition:
         return _EXTREMES.get(vertex) or self._codes[vertex]
 
     def new_names(self) -> list[str]:
-        """See `LoopPartition`: those which messages brought."""
+        """Return the names that messages brought since the last call."""
         new, self.part.born = self.part.born, []
         return [] if self._names is None else new
 
     def snapshot(self, request: SnapshotRequest) -> tuple[bool, WriteSnapshot]:
-        """See `LoopPartition`; the vertices are in a segment of group "nodes"."""
+        """Take the vertices for a snapshot, in a segment of group "nodes"."""
         return True, (self if request.waits else self.fork())._put
 
     def restore(self, state: RestoreState) -> Steps[None]:
-        """See `LoopPartition`: `create` did, as vertices hold their edges themselves."""
+        """Do nothing: `create` has read the state, as vertices hold their edges themselves."""
         del state
         yield from ()
 
@@ -276,9 +278,9 @@ class EventsLoopPartition:
         return put_checkpoint(self.part, store, self.plan.loop, position, code)
 
 
-# An events loop in the store, to be gone on with by another process: its edges and its vertices.
+# An events loop in the store, for another process to continue: its edges and its vertices.
 #
-# Edges are segments of kind "topology" like those of every loop (see `checkpoint`): an events
+# Edges are segments of kind "topology" like those of every loop: an events
 # program may have been told more than its edges, so its vertices stand beside them, in group
 # "nodes": what each holds, and what is on its way to it.
 
@@ -288,7 +290,7 @@ _OWNERS = "owners_of_key_groups"  # so many partitions; older stores placed by a
 
 @dataclass(frozen=True)
 class Position:
-    """How far a loop has come.
+    """The progress of a loop.
 
     Attributes:
         iteration: the next one to run.

@@ -45,7 +45,7 @@ EDGES, LETTERS = b"e", b"l"  # what a block holds
 _SCALARS = (int, float, str, bytes, type(None), np.generic)
 
 
-PICKLED = (dict, dict, set, set)  # what is pickled of a partition: see `take_over`
+PICKLED = (dict, dict, set, set)  # the types of what `take_over` is given
 
 
 class EventPartition:
@@ -56,8 +56,8 @@ class EventPartition:
         undirected: every edge is here both ways.
 
     Attributes:
-        topology: of a run's graph, which stays: it says where vertices live. None where the graph
-            changes; vertices then live where the hash of their id says.
+        topology: topology of a run's graph, which stays: it says where vertices live. None if the
+            graph changes; vertices then live where the hash of their id says.
     """
 
     def __init__(
@@ -107,8 +107,8 @@ class EventPartition:
         for vertex in self.vertices:
             vertex.num_vertices = count
 
-    def everyone(self) -> list[Any]:
-        """The ids of the vertices which are there."""
+    def present_ids(self) -> list[Any]:
+        """Return the ids of the vertices that are present."""
         return [i for i in self.nodes if self.nodes.peek(i).present]
 
     def node(self, vertex_id: Any, kind: int = 0) -> Node:
@@ -122,13 +122,13 @@ class EventPartition:
 
     def wake(self) -> None:
         """Let every vertex scatter in the next iteration."""
-        self.fresh |= set(self.everyone())
+        self.fresh |= set(self.present_ids())
         self.adapting = True
 
     def _adapt(self) -> None:
         """Call `adapt` on every vertex, when a branch has forked."""
         if self.adapting:
-            for i in sorted(self.everyone()):
+            for i in sorted(self.present_ids()):
                 self._call(self.nodes[i], "adapt")
         self.adapting = False
 
@@ -139,24 +139,24 @@ class EventPartition:
     # Iterations. ----------------------------------------------------------------------------
 
     def step(self, iteration: int, aggregates: Mapping[str, Any]) -> IterationStats:
-        """Run one iteration: every delta is gathered, then whoever gathered scatters.
+        """Run one iteration: every delta is gathered, then the vertices that gathered scatter.
 
         Vertices which messages make are there from now on.
         """
         for i in [i for i in self.mail if i not in self.nodes]:
             self._name(self.node(i))
             self.born.append(i)
-        gone = {
+        vanished = {
             i for i in self.unborn if not self.nodes.peek(i).present
             if iteration == 0 or i not in self.mail
         }  # fmt: skip  # which came and went before they were told of anything
-        self.unborn -= gone
-        self.fresh -= gone
+        self.unborn -= vanished
+        self.fresh -= vanished
         progress = IterationStats()
         self.outgoing = {}
         holders = self._holders(aggregates)
         if iteration == 0:
-            senders = sorted(self.everyone())
+            senders = sorted(self.present_ids())
             for i in senders:
                 self._call(self.nodes[i], "init")
             self.unborn = set()
@@ -175,8 +175,8 @@ class EventPartition:
             k: algebras[k].identity if h._partial is None else h._partial
             for k, h in holders.items()
         }
-        self.unborn |= gone
-        self.fresh |= gone
+        self.unborn |= vanished
+        self.fresh |= vanished
         return progress
 
     def _holders(self, aggregates: Mapping[str, Any]) -> dict[str, Aggregator]:
@@ -197,8 +197,8 @@ class EventPartition:
         self._adapt()
         names = self.cursor.names
         delta = Delta()
-        everyone = set(self.everyone()) if self.plan.always else set()
-        active = sorted(self.fresh | set(self.mail) | everyone)
+        always = set(self.present_ids()) if self.plan.always else set()
+        active = sorted(self.fresh | set(self.mail) | always)
         for i in active:
             node = self.nodes[i]
             for source, kind, value, edge in sorted(self.mail.get(i, ()), key=itemgetter(0)):
@@ -218,15 +218,15 @@ class EventPartition:
         return active
 
     def _scatter(self, node: Node, iteration: int, progress: IterationStats) -> None:
-        self.cursor.sent = []
+        self.cursor.messages = []
         self._call(node, "scatter", iteration)
-        node.before = dict(node.targets)
-        sent = self.cursor.sent
-        progress.messages += len(sent)
-        if not sent:
+        node.previous = dict(node.targets)
+        messages = self.cursor.messages
+        progress.messages += len(messages)
+        if not messages:
             return
-        places = self.place([t for t, _ in sent])
-        for (target, value), p in zip(sent, places, strict=True):
+        places = self.place([t for t, _ in messages])
+        for (target, value), p in zip(messages, places, strict=True):
             if not isinstance(value, _SCALARS):  # each receiver has an object of its own
                 value = copy.deepcopy(value)
             letter = (node.id, UPDATE, value, None)
@@ -298,7 +298,7 @@ class EventPartition:
                 self._put(node, letter_of(node, target, None, value))
 
     def counted(self, node: Node) -> int:
-        """How many of the graph's edges a vertex is the one to count."""
+        """Return how many of the graph's edges are counted at a vertex."""
         return sum(1 for t in node.out if node.id <= t) if self.undirected else len(node.out)
 
     def _put(self, node: Node, letter: Letter | None) -> int:
@@ -311,11 +311,11 @@ class EventPartition:
         """Take in changes, in order, where either end of an edge is here."""
         taken = AppliedChanges()
         where = [self.place(ids) for ids in (batch.source, batch.target)]
-        sent = self.place([s.vertex for s in batch.deltas.sent])
+        owners = self.place([s.vertex for s in batch.deltas.sent])
         number = 0
         for k, s in batch.deltas.steps():
             if s is not None:
-                if sent[number] == self.partition:
+                if owners[number] == self.partition:
                     node = self.node(s.vertex)
                     self._name(node)
                     taken.effects += self._put(node, (node.id, s.kind, s.value, None))
@@ -350,10 +350,10 @@ class EventPartition:
         if kind != 0 and vertex not in self.nodes:
             return "absent"
         node, direction = self.node(vertex), self.plan.program.direction
-        there, before = node.present, value_at(node, direction, other)
+        there, previous = node.present, value_at(node, direction, other)
         met = apply_change(node.out if side == "out" else node.into, kind, other, value, default)
         after = value_at(node, direction, other)
-        taken.effects += self._put(node, letter_of(node, other, before, after))
+        taken.effects += self._put(node, letter_of(node, other, previous, after))
         if node.present != there:
             self.count += 1 if node.present else -1
             taken.effects += 1
@@ -451,7 +451,7 @@ class EventPartition:
         self.take_over(*pickle.loads(content[0]["pickle"].tobytes()))
 
     def settle(self) -> None:
-        """See `Processor`: nothing is combined."""
+        """Do nothing: no messages are combined."""
 
     def captured(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """Return the vertices and what is on its way to them, as a column of one pickle."""
@@ -484,7 +484,7 @@ class EventPartition:
 
     def result(self) -> dict[str, NDArray[Any]]:
         """Return the state as a base segment's columns."""
-        ids, names = sorted(self.everyone()), self.cursor.names
+        ids, names = sorted(self.present_ids()), self.cursor.names
         nodes = [self.nodes.peek(i) for i in ids]
         code = None if names is None else names.encode
         columns = self.columns(nodes, np.array(ids, np.int64), code)

@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 
 class Mirrors:
-    """Which places are mirrors, and whose; of a graph with one partition there are none.
+    """The places that are mirrors, and the owners of their vertices; one partition has none.
 
     Args:
         arena: where it is.
@@ -47,7 +47,7 @@ class Mirrors:
 
     @property
     def placement(self) -> Placement | None:
-        """Which partition has each vertex; None is the hash."""
+        """The partition of each vertex; None is the hash."""
         if "placement.ids" not in self.arena:
             return None
         table = self.arena["placement.ids"], self.arena["placement.table"]
@@ -58,20 +58,20 @@ class Mirrors:
         return (self.placement or Placement(self.partitions)).of(ids)
 
     def owns(self, ids: Array) -> Array:
-        """Whether the partition has each vertex itself (bool[k])."""
+        """Return whether the partition owns each vertex (bool[k])."""
         if self.alone:
             return np.ones(len(ids), np.bool_)
-        own: Array = self.owners(ids) == self.partition
-        return own
+        owned: Array = self.owners(ids) == self.partition
+        return owned
 
     def grow(self, ids: Array) -> None:
         """Have places for ids, the last of which are new."""
         if self.alone:
             return
-        before = self.arena.length("owner")
-        owners = self.owners(ids[before:])
-        self.arena.resize("owner", len(ids))[before:] = owners
-        self.arena.resize("has_value", len(ids))[before:] = False
+        previous = self.arena.length("owner")
+        owners = self.owners(ids[previous:])
+        self.arena.resize("owner", len(ids))[previous:] = owners
+        self.arena.resize("has_value", len(ids))[previous:] = False
         self.arena.meta["mirrors"] += int((owners != self.partition).sum())
 
     def restart(self) -> None:
@@ -88,15 +88,15 @@ class Mirrors:
         self.arena.meta["mirrors"] = int((self.arena["owner"] != self.partition).sum())
 
     def local(self, places: Array) -> Array:
-        """Those of some places that are no mirrors."""
+        """Return those of some places that are not mirrors."""
         return places if self.alone else places[self.are_local(places)]
 
     def are_local(self, places: Array) -> Array:
-        """Whether each place is no mirror (bool[k])."""
+        """Return whether each place is not a mirror (bool[k])."""
         if self.alone:
             return np.ones(len(places), np.bool_)
-        own: Array = self.arena["owner"][places] == self.partition
-        return own
+        local: Array = self.arena["owner"][places] == self.partition
+        return local
 
     def blocks(self, places: Array, topology: Any, ids: Array, columns: dict[str, Array]) -> Blocks:
         """A block for each partition that has mirrors of some places, with their ids.
@@ -104,7 +104,7 @@ class Mirrors:
         Args:
             places: int32[k].
             topology: whose rows have the targets.
-            ids: of all places.
+            ids: ids of all places.
             columns: what mirrors have; arrays with an entry for each place.
         """
         if self.alone or not len(places):
@@ -131,14 +131,14 @@ class Mirrors:
 
 
 @njit
-def _reach(places, start, stop, target, owner, own, out):  # type: ignore[no-untyped-def]
-    """Mark, by partition, the places with a target there, in partitions other than `own`."""
+def _reach(places, start, stop, target, owner, mine, out):  # type: ignore[no-untyped-def]
+    """Mark, by partition, the places with a target there, in partitions other than `mine`."""
     for k in range(places.shape[0]):
         u = places[k]
         left = out.shape[0] - 1
         for e in range(start[u], stop[u]):
             p = owner[target[e]]
-            if p != own and not out[p, k]:
+            if p != mine and not out[p, k]:
                 out[p, k] = True
                 left -= 1
                 if left == 0:

@@ -26,9 +26,9 @@ Array = NDArray[Any]
 
 @dataclass
 class GraphMutations:
-    """What is to be done to one partition's graph."""
+    """The changes to be made to one partition's graph."""
 
-    gone: list[int] = field(default_factory=list)  # edge numbers
+    removed_edges: list[int] = field(default_factory=list)  # edge numbers
     values: dict[int, Any] = field(default_factory=dict)  # new value by edge number
     added: list[tuple[int, int, Any]] = field(default_factory=list)  # vertex, target id, value
     touched: set[int] = field(default_factory=set)  # vertices whose targets change
@@ -60,31 +60,31 @@ class GraphMutations:
             self.create |= set(mine[~np.isin(mine, topology.ids)].tolist())
 
     def _wish(
-        self, vertex: int, target: int, wish: tuple[bool, bool, Any], found: range, t: Topology
+        self, vertex: int, target: int, wish: tuple[bool, bool, Any], edges: range, t: Topology
     ) -> None:
         removed, added, value = wish
-        anew = len(found) == 0
+        anew = len(edges) == 0
         if removed:
             value = 1 if value is None else value
             # Added again, it is the edge there was, if that was one and pointed this way.
-            anew |= len(found) > 1 or (t.reverse is not None and bool(t.reverse[found[0]]))
+            anew |= len(edges) > 1 or (t.reverse is not None and bool(t.reverse[edges[0]]))
         if not added or anew:
-            self.gone += found
+            self.removed_edges += edges
         if added and anew:
             self.added.append((vertex, target, 1 if value is None else value))
         elif added and value is not None and t.value is not None:
-            old, new = t.value[found[0]], t.value.dtype.type(value)
+            old, new = t.value[edges[0]], t.value.dtype.type(value)
             if old == new or (old != old and new != new):
                 return
-            self.values[found[0]] = new
+            self.values[edges[0]] = new
         elif added:
             return
-        if added or found:
+        if added or edges:
             self.touched.add(vertex)
 
 
 class _Rows:
-    """Where a vertex has its edges to a target; quick for many questions about one vertex."""
+    """Finds a vertex's edges to a target; quick for many questions about one vertex."""
 
     def __init__(self, t: Topology) -> None:
         self.t, self.slot_ids = t, np.concatenate([t.ids, t.ghost_ids])
@@ -214,7 +214,7 @@ class _EdgeTable:
         for edge, x in changes.values.items():
             value[edge] = x
         keep = np.ones(len(self.source), np.bool_)
-        keep[changes.gone] = False
+        keep[changes.removed_edges] = False
         lost = (self.ids[~keep & (self.local >= 0)], self.ghost[~keep & (self.ghost >= 0)])
         added = changes.added
         new_ids = np.array([target for _, target, _ in added], np.int64)

@@ -23,13 +23,13 @@ class Strings:
     """String ids stand for themselves."""
 
     def decode(self, code: Any) -> Any:
-        """See `Namer`."""
+        """Return an id; the extreme integers stand for `TOP` and `BOTTOM`."""
         return {INT_MAX: TOP, INT_MIN: BOTTOM}.get(code, code) if isinstance(code, int) else code
 
     def encode(self, name: Any) -> Any:
-        """See `Namer`."""
+        """Return an id, which must be a string."""
         if not isinstance(name, str):
-            raise RunError(f"{excerpt(name)} is no vertex: the graph's ids are strings")
+            raise RunError(f"{excerpt(name)} is not a vertex: the graph's ids are strings")
         return name
 
 
@@ -40,27 +40,27 @@ class Node:
     it is there without any.
     """
 
-    __slots__ = ("before", "id", "into", "kind", "named", "out", "state", "targets")
+    __slots__ = ("id", "into", "kind", "named", "out", "previous", "state", "targets")
 
     def __init__(self, vertex_id: Any, kind: int, state: dict[str, Any]) -> None:
         self.id, self.kind, self.state = vertex_id, kind, state
         self.targets: dict[Any, Any] = {}
-        self.before: dict[Any, Any] = {}
+        self.previous: dict[Any, Any] = {}
         self.out: dict[Any, Any] = {}
         self.into: dict[Any, Any] = {}
         self.named = False
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return (self.id, self.kind, self.state, self.targets, self.before, self.out, self.into,
+        return (self.id, self.kind, self.state, self.targets, self.previous, self.out, self.into,
                 self.named)  # fmt: skip
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        (self.id, self.kind, self.state, self.targets, self.before, self.out, self.into,
+        (self.id, self.kind, self.state, self.targets, self.previous, self.out, self.into,
          self.named) = state  # fmt: skip
 
     @property
     def present(self) -> bool:
-        """Whether the vertex is there: an edge, the vertex file, or something else names it."""
+        """True if the vertex is present: an edge, the vertex file, or something else names it."""
         return self.named or bool(self.out) or bool(self.into)
 
 
@@ -70,7 +70,7 @@ class EventCursor:
     def __init__(self, names: Namer | None) -> None:
         self.names = names
         self.node: Node
-        self.sent: list[tuple[Any, Any]] = []
+        self.messages: list[tuple[Any, Any]] = []
         self.changes: list[tuple[Any, bool, Any]] = []
         self.announced: tuple[Any, Any] | None = None
         self.seed = 0
@@ -97,28 +97,28 @@ class EventCursor:
     def added_targets(self) -> list[Target]:
         n = self.node
         return self._show(
-            {k: x for k, x in n.targets.items() if k not in n.before or n.before[k] != x}
+            {k: x for k, x in n.targets.items() if k not in n.previous or n.previous[k] != x}
         )
 
     def retained_targets(self) -> list[Target]:
         n = self.node
         return self._show(
-            {k: x for k, x in n.targets.items() if k in n.before and n.before[k] == x}
+            {k: x for k, x in n.targets.items() if k in n.previous and n.previous[k] == x}
         )
 
     def removed_targets(self) -> list[Target]:
         n = self.node
-        return self._show({k: x for k, x in n.before.items() if k not in n.targets})
+        return self._show({k: x for k, x in n.previous.items() if k not in n.targets})
 
     def code(self, vertex: Any) -> Any:
         vertex = vertex.id if isinstance(vertex, Target) else vertex
         return self.names.encode(vertex) if self.names is not None else int(vertex)
 
     def emit(self, target: Any, value: Any) -> None:
-        self.sent.append((self.code(target), value))
+        self.messages.append((self.code(target), value))
 
     def emit_all(self, value: Any) -> None:
-        self.sent += [(k, value) for k in sorted(self.node.targets)]
+        self.messages += [(k, value) for k in sorted(self.node.targets)]
 
     def add_target(self, target: Any, value: Any) -> None:
         code = self.code(target)

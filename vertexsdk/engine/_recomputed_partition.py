@@ -28,8 +28,8 @@ class RecomputedPartition(ArenaPartition):
     """The graph of a partition, and the iterations that compute an answer for it as it is.
 
     Args:
-        plan: of the loop.
-        layout: of the adjacency.
+        plan: plan of the loop.
+        layout: layout of the adjacency.
         partition: its number.
         choice: the delay bound of the iterations.
     """
@@ -40,37 +40,37 @@ class RecomputedPartition(ArenaPartition):
         self._iterations: Iterations | None = None  # of the answer to the graph as it is
 
     def begin(self, new: NewPartition) -> None:
-        """See `ArenaPartition`."""
+        """Begin with a graph, before iteration 0."""
         super().begin(new)
         if new.kind is not None:
             self.arena["kind"][...] = new.kind
         self.arena.meta |= {"clock": 0, "aggregates": {}, "settled": False, "unwritten": False}
 
     def fork(self) -> RecomputedPartition:
-        """See `LoopPartition`; iterations that have not ended begin again there."""
+        """Return a copy, in which iterations that have not ended begin again."""
         other = super().fork()
         other._iterations = None
         return other
 
     @property
     def begun(self) -> bool:
-        """See `LoopPartition`: every answer begins with `init`."""
+        """False: every answer begins with `init`."""
         return False
 
     @property
     def aggregates(self) -> dict[str, Any]:
-        """What aggregators read last."""
+        """The values that aggregators read last."""
         return dict(self.arena.meta["aggregates"])
 
     @property
     def pending(self) -> int:
-        """How many vertices are to gather."""
+        """The number of vertices that are to gather."""
         return 0 if self.arena.meta["settled"] else self.graph.vertices
 
     def take(
         self, columns: Mapping[str, Array], *, strict: bool
     ) -> Steps[tuple[dict[str, int], list[int], int]]:
-        """See `LoopPartition`; no vertex is touched before the next answer."""
+        """Take in changes, in order; no vertex is touched before the next answer."""
         self.expect_changes(len(columns["kind"]))
         changes = self.graph.resolve(columns)
         counts, absent = changes.counts, changes.absent
@@ -97,9 +97,9 @@ class RecomputedPartition(ArenaPartition):
         if self._iterations is None:
             self._iterations = yield from self._begin()
         run = self._iterations
-        before = run.iterations
+        iterations_before = run.iterations
         report.failure = yield from run.run(work, command.seconds, command.iterations)
-        work.iterations = run.iterations - before
+        work.iterations = run.iterations - iterations_before
         meta["clock"] += work.iterations
         report.statistics = run.statistics
         meta["aggregates"] = run.master.aggregates
@@ -127,7 +127,7 @@ class RecomputedPartition(ArenaPartition):
             for p in range(len(plan.topologies))
             if p != partition
         ]
-        self.sent += sum(len(block) for _, block in blocks)
+        self.bytes_sent += sum(len(block) for _, block in blocks)
         end = SuperstepEnd(vertices=graph.vertices)
         received, ends = yield from end_superstep(blocks, end)
         inbound = [NO_GHOSTS] * len(plan.topologies)

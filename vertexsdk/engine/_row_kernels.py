@@ -56,7 +56,7 @@ def _lower(pool: Any, lo: Any, hi: Any, key: Any) -> Any:
 
 @njit
 def find_edges(first, last, row, key, start, stop, pool, out):  # type: ignore[no-untyped-def]
-    """Where the entries (row[k], key[k]) are in the pool, -1 for those which are not there."""
+    """Write the places of the entries (row[k], key[k]) in the pool, -1 for those not in it."""
     for k in range(first, last):
         r = row[k]
         at = _lower(pool, start[r], stop[r], key[k])
@@ -67,29 +67,29 @@ def find_edges(first, last, row, key, start, stop, pool, out):  # type: ignore[n
 def resolve(  # type: ignore[no-untyped-def]
     row, key, kind, value, place, pool_value, missing, default, what, old, new, head, counts, absent
 ):
-    """What changes come to, edge by edge; values are bits, int64[., w], w is 0 without any.
+    """Resolve changes, edge by edge; values are bits, int64[., w], w is 0 without any.
 
     Args:
-        row, key, kind, value: of each change; those of one edge together, as they happen.
-        place: of each change's entry in the pool, -1 where there is none.
+        row, key, kind, value: those of each change; the changes of an edge together, in order.
+        place: the place of each change's entry in the pool, -1 if it has none.
         missing, default: int64[w], what a change leaves out, and what a new edge then has.
         what, old, new, head: by edge that changes: INSERT, DELETE or SET, the value before and
             after, and the number of one of its changes. Filled.
-        counts, absent: of changes, in the order of `COUNTS`, and which met no edge. Filled.
+        counts, absent: counts of changes, by `COUNTS`, and whether each met no edge. Filled.
 
     Returns:
-        How many edges change.
+        The number of edges that change.
     """
-    found = 0
+    count = 0
     c, k, width = 0, row.shape[0], value.shape[1]
     now = np.empty(width, np.int64)
     while c < k:
         first = c
         there = place[c] >= 0
-        before = there
+        existed = there
         for w in range(width):
             now[w] = pool_value[place[c], w] if there else default[w]
-            old[found, w] = now[w]
+            old[count, w] = now[w]
         while c < k and row[c] == row[first] and key[c] == key[first]:
             if kind[c] == _ADD and not there:
                 counts[0] += 1
@@ -112,14 +112,14 @@ def resolve(  # type: ignore[no-untyped-def]
             c += 1
         differs = False
         for w in range(width):
-            differs |= now[w] != old[found, w]
-        if there != before or (there and differs):
-            what[found] = SET if there == before else (INSERT if there else DELETE)
-            head[found] = first
+            differs |= now[w] != old[count, w]
+        if there != existed or (there and differs):
+            what[count] = SET if there == existed else (INSERT if there else DELETE)
+            head[count] = first
             for w in range(width):
-                new[found, w] = now[w]
-            found += 1
-    return found
+                new[count, w] = now[w]
+            count += 1
+    return count
 
 
 @njit
@@ -127,9 +127,9 @@ def net_bits(row, key, what, bits, start, stop, pool, value, out_row, out_key, o
     """Bits set and cleared, in order of (row, key), to entries that come, go or change.
 
     Returns:
-        How many entries that is.
+        The number of these entries.
     """
-    found = 0
+    count = 0
     c, k = 0, row.shape[0]
     while c < k:
         r, b = row[c], key[c]
@@ -145,10 +145,10 @@ def net_bits(row, key, what, bits, start, stop, pool, value, out_row, out_key, o
                 now |= np.int64(bits[c])
             c += 1
         if now != was:
-            out_row[found], out_key[found], out_value[found] = r, b, now
-            out_what[found] = INSERT if was == 0 else (DELETE if now == 0 else SET)
-            found += 1
-    return found
+            out_row[count], out_key[count], out_value[count] = r, b, now
+            out_what[count] = INSERT if was == 0 else (DELETE if now == 0 else SET)
+            count += 1
+    return count
 
 
 @njit
@@ -156,7 +156,7 @@ def place_rows(row, what, start, stop, room, tail, group, dest):  # type: ignore
     """Find room for rows that are edited: where they are, or at the end of the pool.
 
     Args:
-        row, what: of each edit, ascending by row.
+        row, what: the row and the kind of each edit, ascending by row.
         tail: where the pool ends.
         group, dest: the first edit of each row that is edited, and where the row will begin.
             Filled; `group` has one more at its end.
@@ -304,13 +304,13 @@ def arrange(  # type: ignore[no-untyped-def]
     """Rows of vertices in the order of ids: by the ranks of targets, then forward before backward.
 
     Args:
-        places: of the vertices, ascending by id.
-        rank: of each place among all ids.
+        places: places of the vertices, ascending by id.
+        rank: rank of each place among all ids.
         out, into: `start`, `stop` and `key` of a pool.
         ways: FORWARD for entries of `out`, BACKWARD for those of `into`, or both.
         as_set: each target once, and no loops.
         start: where each row begins; only filled, with the lengths, unless `fill`.
-        target, pick, reverse: of each entry its target's rank, where it is in the pool of `out`
+        target, pick, reverse: for each entry, its target's rank, where it is in the pool of `out`
             (or, as -1 - at, in that of `into`), and whether it is of `into`. Filled.
     """
     most = 0
@@ -331,7 +331,7 @@ def arrange(  # type: ignore[no-untyped-def]
                 n += 1
         order = np.argsort(code[:n]) if not ascending else np.empty(0, np.int64)
         x, y = 0, middle
-        begin, count, before = start[k], 0, np.int64(-1)
+        begin, count, previous = start[k], 0, np.int64(-1)
         for i in range(n):
             if not ascending:
                 j = order[i]
@@ -342,9 +342,9 @@ def arrange(  # type: ignore[no-untyped-def]
                 j = y
                 y += 1
             to = code[j] >> 1
-            if as_set and (to == before or to == rank[r]):
+            if as_set and (to == previous or to == rank[r]):
                 continue
-            before = to
+            previous = to
             if fill:
                 target[begin + count] = to
                 pick[begin + count] = at[j]

@@ -1,4 +1,4 @@
-"""The snapshots of a run in the store, from which it goes on after a loss, or in another process.
+"""The snapshots of a run in the store: it continues from them after a loss or in another process.
 
 The store has them as a loop of its own, beside that of the run, as readers of the run's versions
 have no use for them: `LOOP.snapshot` has one version, the newest snapshot, and goes with the end of
@@ -39,10 +39,10 @@ class StoredSnapshot:
     """A snapshot in the store.
 
     Attributes:
-        run: which took it; see `RunRecovery.run`.
-        of: what it is a snapshot of, see `identity`.
-        partitioner: which divided the graph.
-        work: done until it was taken.
+        run: the run that took it (`RunRecovery.run`).
+        of: what it is a snapshot of (`identity`).
+        partitioner: the partitioner that divided the graph.
+        work: the work done until it was taken.
     """
 
     manifest: Manifest
@@ -57,13 +57,13 @@ class RunRecovery:
     """The snapshots of one run, over all tries to come to its end.
 
     Args:
-        loop: of the run.
-        options: of the run.
+        loop: name of the run.
+        options: options of the run.
         note: tells the user something.
 
     Attributes:
-        run: identifies the run; another process that goes on with it has the same.
-        resumed_at: the iteration from which the last try went on; None if it began with `init`.
+        run: identifies the run; another process that continues it has the same.
+        resumed_at: the iteration from which the last try continued; None if it began with `init`.
         newest: the iteration of the newest snapshot that this process has committed.
         taken: how many were committed.
     """
@@ -81,15 +81,15 @@ class RunRecovery:
 
     @property
     def active(self) -> bool:
-        """Whether the run takes snapshots, or goes on from one."""
+        """True if the run takes snapshots, or continues from one."""
         return self._options.snapshots is not None or self._options.resume
 
     def find(self, store: Store) -> StoredSnapshot | None:
-        """Return the snapshot from which the run is to go on.
+        """Return the snapshot from which the run is to continue.
 
-        A run that begins says so if the store has one, or if it was to go on from one.
+        A run that begins says so if the store has one, or if it was to continue from one.
         """
-        own = self.newest >= 0  # a processor was lost
+        processor_lost = self.newest >= 0  # a processor was lost
         stored = _read(store, self.name)
         if stored is None:
             if self.active and store.head(self.name) is not None:
@@ -97,14 +97,14 @@ class RunRecovery:
                     f"the store has a loop {self.name!r}, and snapshots of {self._loop!r} would be "
                     "under that name: delete or copy it, or give the run another loop="
                 )
-            if self._options.resume and not own:
+            if self._options.resume and not processor_lost:
                 self._note("the store has no snapshot of it: begins at iteration 0")
             return None
-        if own or self._options.resume:
+        if processor_lost or self._options.resume:
             self.run = stored.run
             return stored
         self._note(
-            f"begins at iteration 0; resume=True would go on at iteration "
+            f"begins at iteration 0; resume=True would continue at iteration "
             f"{stored.manifest.iteration:,}, from the snapshot of a run that was interrupted"
         )
         return None
@@ -120,7 +120,7 @@ class RunRecovery:
 
         Args:
             params: the value of every parameter, as the user gives them.
-            info: of the graph, as it was loaded.
+            info: description of the graph, as it was loaded.
 
         Returns:
             The work that was done until then.
@@ -145,21 +145,21 @@ class RunRecovery:
         if not alike and plan.program.algebra is not None and not plan.resident:
             raise InputError(
                 f"{self._loop}: its snapshot is of {stored.manifest.partitions} partitions, "
-                f"placed by {stored.partitioner}: tasks that do not stay go on with the same"
+                f"placed by {stored.partitioner}: tasks that do not stay must have the same"
             )
         engine.begin(BeginRun(stored.segments, alike, self._options.trusted))
         self.resumed_at = stored.manifest.iteration
-        self._note(f"goes on at iteration {self.resumed_at:,}, from its snapshot")
+        self._note(f"continues at iteration {self.resumed_at:,}, from its snapshot")
         return replace(stored.work)
 
     def _compare(self, stored: StoredSnapshot, now: Mapping[str, Any]) -> None:
         for name, value in now.items():
-            before = stored.of.get(name)
-            if json.dumps(value) != json.dumps(before):
+            recorded = stored.of.get(name)
+            if json.dumps(value) != json.dumps(recorded):
                 at = f"{stored.manifest.iteration:,}"
                 raise InputError(
                     f"{self._loop}: its snapshot at iteration {at} is of another run, "
-                    f"{_difference(name, before, value)}: leave out resume=True to "
+                    f"{_difference(name, recorded, value)}: leave out resume=True to "
                     "begin at iteration 0"
                 )
 
@@ -211,7 +211,7 @@ class RunRecovery:
 
     @property
     def statistics(self) -> dict[str, Any]:
-        """What snapshots came to, for the statistics of the run."""
+        """The results of snapshots, for the statistics of the run."""
         if not self.active:
             return {}
         return {"run": self.run, "snapshots": self.taken, "resumed_at": self.resumed_at}
@@ -220,7 +220,7 @@ class RunRecovery:
 def identity(
     plan: Plan, params: Mapping[str, Any], graph: Graph, info: VariantInfo
 ) -> dict[str, Any]:
-    """What a run's state depends on, as JSON; the methods' code is not looked at."""
+    """Return what a run's state depends on, as JSON; the methods' code is not compared."""
     names, attributes = 0, 0
     if graph.string_table is not None:
         for part in pack_arrow(graph.string_table.sorted):

@@ -1,11 +1,11 @@
-"""The state of a loop's partition in snapshots, and a partition that goes on from one.
+"""The state of a loop's partition in snapshots, and a partition that continues from one.
 
 A segment of kind "snapshot" has a row for each vertex, in any order: `id` and the columns of
 `_columns_of`; groups "all" and "" have all vertices, group "delta" those that changed since the
-segment before (see `manifests`).
+segment before.
 `pending` are the ids of all vertices that are to gather. What belongs to the partition as a whole
 is in its `meta`. Aggregates are not stored: they follow from the messages of the producers. So any
-number of partitions can go on from a snapshot; each takes the rows of its own vertices.
+number of partitions can continue from a snapshot; each takes the rows of its own vertices.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _META: dict[str, type | tuple[type, ...]] = {
 
 
 class StatefulPartition(Protocol):
-    """What a snapshot needs of an `IncrementalPartition`; see there."""
+    """The part of an `IncrementalPartition` that snapshots need."""
 
     plan: Plan
     partition: int
@@ -73,9 +73,9 @@ def captured(part: StatefulPartition, request: SnapshotRequest) -> WriteSnapshot
     rows = np.flatnonzero((dirty & CHANGED).view(np.bool_))
     _, layers = (None if request.whole else meta.get(SNAPSHOT_LAYERS)) or ("", None)
     layers = layers and layers.add(len(rows), part.graph.vertices)
-    whole = layers is None
-    if whole:
-        rows = part.graph.everyone()
+    is_base = layers is None
+    if is_base:
+        rows = part.graph.present_places()
         dirty &= ~CHANGED
     else:
         dirty[rows] &= ~CHANGED
@@ -87,7 +87,7 @@ def captured(part: StatefulPartition, request: SnapshotRequest) -> WriteSnapshot
         "placed": 0 if part.mirrors.placement is not None else len(part.plan.topologies),
     }
     pending = arena["ids"][arena["pending"]]
-    group = "all" if request.whole else "" if whole else "delta"
+    group = "all" if request.whole else "" if is_base else "delta"
     write = partial(_put, part, group, about, pending)
     size = len(rows) * sum(arena[name].itemsize for name in names)
     if request.waits or size <= _SMALL:
@@ -135,7 +135,7 @@ def _columns_of(part: StatefulPartition) -> list[str]:
 
 
 def restored(part: StatefulPartition, state: RestoreState) -> Steps[None]:
-    """Have a partition that has not begun go on from a snapshot of the same graph."""
+    """Continue from a snapshot of the same graph, in a partition that has not begun."""
     arena, graph, refs = part.arena, part.graph, state.segments
     hashed = part.mirrors.placement is None
     newest = {ref.key.partition: ref for ref in refs}
@@ -159,8 +159,8 @@ def restored(part: StatefulPartition, state: RestoreState) -> Steps[None]:
             if newest[ref.key.partition] is ref:
                 pending.append(waiting[part.mirrors.owns(waiting)])
             places = np.full(len(ids), -1, np.int64)
-            own = part.mirrors.owns(ids)
-            places[own] = graph.index.find(ids[own])
+            owned = part.mirrors.owns(ids)
+            places[owned] = graph.index.find(ids[owned])
             there = places >= 0
             for name, values in columns.items():
                 arena[name][places[there]] = values[there]
@@ -173,7 +173,7 @@ def restored(part: StatefulPartition, state: RestoreState) -> Steps[None]:
 
 
 def _described(part: StatefulPartition) -> dict[str, Described]:
-    """What a segment must have for this program; kernels follow it within the arena."""
+    """Return what a segment must have for this program; kernels follow it within the arena."""
     ids, *names = _columns_of(part)
     columns = {name: part.arena[name] for name in names}
     pending = Described(np.int64, rows="")
@@ -181,7 +181,7 @@ def _described(part: StatefulPartition) -> dict[str, Described]:
 
 
 def _accepted_meta(part: StatefulPartition, stored: dict[str, Any]) -> dict[str, Any]:
-    """What belongs to the partition as a whole, of the types that it has here."""
+    """Return what belongs to the partition as a whole, of the types that it has here."""
     meta = accepted_values(stored, _META)
     aggregators = part.plan.program.aggregators
     gathered, number = meta.get("gathered", ({}, 0))
@@ -201,13 +201,13 @@ def _renamed(
     """The columns with the codes that string ids have now; an id may stand as its complement."""
     if codes is None:
         return columns
-    before, now = codes
+    stored, now = codes
 
     def renamed(values: Array) -> Array:
         result = values.copy()
         for mine, code in ((values, 1), (~values, -1)):
-            at = np.minimum(np.searchsorted(before, mine), len(before) - 1)
-            known = before[at] == mine
+            at = np.minimum(np.searchsorted(stored, mine), len(stored) - 1)
+            known = stored[at] == mine
             result[known] = now[at[known]] if code > 0 else ~now[at[known]]
         return result
 

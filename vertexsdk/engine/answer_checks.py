@@ -1,4 +1,4 @@
-"""What is odd about an answer, said at the line of the user's class; and iterations without an end.
+"""Warnings of odd answers, at the line of the user's class; and of iterations without an end.
 
 Partitions count what is not finite among the state that they write; the driver knows which of it
 the program expects.
@@ -25,7 +25,7 @@ from vertexsdk.program.warn import warn_at
 
 MOST = 10_000  # iterations without a limit, beside one for each vertex
 MOST_WITH_RULE = 100_000  # the same of a class with a method `converged`
-PATIENCE = 10.0  # seconds of iterations, and their number, after which it is said that they go on
+PATIENCE = 10.0  # seconds of iterations, and their number, after which a warning is logged
 MANY = 100
 _OFTEN_WEIGHTED = {
     *("BetweennessCentrality", "ClosenessCentrality", "EigenvectorCentrality"),
@@ -58,8 +58,8 @@ def check_answer(
 
     Args:
         params: the value of every parameter.
-        work: that led to it.
-        counts: of its state, see `not_finite`.
+        work: the work that led to it.
+        counts: counts of values in its state (`not_finite`).
         edges, vertices: numbers of the graph.
         from_init: it began with `init`.
         known: what was said of earlier answers of the same loop, which is not said again; gets
@@ -99,7 +99,7 @@ def check_answer(
 
 
 def _should_send(program: Program) -> bool:
-    """Whether scatter of a class sends something, and not only from one vertex on.
+    """Return whether scatter of a class sends something, and not only from one vertex on.
 
     What is sent from an origin that has no edges is only infinite.
     """
@@ -113,7 +113,7 @@ def _should_send(program: Program) -> bool:
 
 
 def warn_of_strangers(program: Program, params: Mapping[str, Any], graph: Graph) -> None:
-    """Warn of parameters that methods compare with `self.id` and that are no vertex of the graph.
+    """Warn of parameters that methods compare with `self.id` and that are not a vertex.
 
     Those of type `VertexId` are refused.
 
@@ -133,7 +133,7 @@ def warn_of_strangers(program: Program, params: Mapping[str, Any], graph: Graph)
                 warn_at(
                     spec.file, declaration_line(spec, name),
                     f"{spec.name}: {name}={shorten(repr(value))} is compared with self.id and is "
-                    f"no vertex of the graph; declare it {name}: VertexId, so that this is refused",
+                    f"not a vertex of the graph; declare it {name}: VertexId, to have it refused",
                 )  # fmt: skip
 
 
@@ -154,10 +154,10 @@ class EndWatch:
     """Ends iterations that have no limit of their own, and says when they take long.
 
     Args:
-        name: of the loop.
-        budget: of the iterations.
+        name: name of the loop.
+        budget: budget of the iterations.
         limit: the program's own limit of iterations, if it has one.
-        vertices: of the graph.
+        vertices: number of vertices of the graph.
         bound: the delay bound; a vertex may commit so many iterations ahead in one step.
         rule: the program has a method `converged`.
 
@@ -182,7 +182,7 @@ class EndWatch:
         self._name = name
 
     def met(self, work: WorkDone, seconds: float) -> bool:
-        """Whether the default limit is met, after so many seconds."""
+        """Return whether the default limit is met, after so many seconds."""
         if self.most is None:
             return False
         if seconds > PATIENCE and work.iterations > self._many and self._name:
@@ -196,7 +196,7 @@ class EndWatch:
 
 
 def has_rule(spec: ClassSpec) -> bool:
-    """Whether the class has a method `converged` of its own."""
+    """Return whether the class has a method `converged` of its own."""
     return spec.cls.converged is not Vertex.converged
 
 
@@ -234,12 +234,11 @@ def _why_endless(spec: ClassSpec) -> str:
     return f"set tolerance, {limit}"
 
 
-# Which of inf and NaN a program names itself, so that they are no surprise in its state.
+# The values among inf and NaN that a program names itself, so that they are expected in its state.
 #
 # An `inf` is expected where the class has it as a default, where `Min` or `Max` gives it to a
-# vertex that nobody sends to, where a parameter is infinite, or where a method says `inf`. Any
-# other one has come out of arithmetic: a division of an array, an overflow. The same holds for
-# NaN.
+# vertex without messages, where a parameter is infinite, or where a method says `inf`. Any other
+# one has come out of arithmetic: a division of an array, an overflow. The same holds for NaN.
 
 _NAMES = ("inf", "Inf", "infty", "Infinity", "INFINITY", "nan", "NaN", "NAN")
 
@@ -261,18 +260,18 @@ def expected_values(spec: ClassSpec, params: Mapping[str, Any]) -> frozenset[str
     values = [*(f.default for f in spec.states.values()), *params.values()]
     if spec.algebra is not None:
         values.append(spec.algebra.identity)
-    found = {name for value in values for name in _of_value(value)}
+    names = {name for value in values for name in _of_value(value)}
     for method in spec.methods.values():
         known = {**method.function.__globals__, **dict(_closure(method.function))}
         for node in method.nodes():
             if isinstance(node, ast.Attribute) and node.attr in _NAMES:
-                found.add("nan" if node.attr.lower() == "nan" else "inf")
+                names.add("nan" if node.attr.lower() == "nan" else "inf")
             elif isinstance(node, ast.Name):
-                found.update(_of_value(known.get(node.id)))
+                names.update(_of_value(known.get(node.id)))
             elif isinstance(node, ast.Constant):
                 text = str(node.value).lower().lstrip("+-")  # float("inf"), 1e999
-                found.update({"inf": ["inf"], "infinity": ["inf"], "nan": ["nan"]}.get(text, []))
-    return frozenset(found)
+                names.update({"inf": ["inf"], "infinity": ["inf"], "nan": ["nan"]}.get(text, []))
+    return frozenset(names)
 
 
 def _closure(function: Any) -> Iterator[tuple[str, Any]]:
@@ -284,7 +283,7 @@ def _closure(function: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _of_value(value: Any) -> list[str]:
-    """Which of "nan" and "inf" a number, tuple or array has."""
+    """Return which of "nan" and "inf" a number, tuple or array has."""
     if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size <= 4096:
         return [*["nan"] * bool(np.isnan(value).any()), *["inf"] * bool(np.isinf(value).any())]
     if isinstance(value, (list, tuple)):

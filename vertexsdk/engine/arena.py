@@ -99,7 +99,7 @@ class Arena:
         memories = [column.leave() for column in columns.values()]
         columns.clear()
         for reference in memories:
-            memory = reference()  # None where nobody has an array of it
+            memory = reference()  # None if no array of it is in use
             if memory is not None and not memory.columns:
                 memory.close()
 
@@ -114,7 +114,7 @@ class Arena:
         Arrays that were taken from this arena before must be taken again.
 
         Args:
-            names: of the arrays that it has; None for all.
+            names: names of the arrays that it has; None for all.
         """
         other = Arena()
         other.meta = copy.deepcopy(self.meta)
@@ -191,11 +191,11 @@ class _Column:
 
     def _copy(self, room: int) -> None:
         """Have memory of its own with the same contents."""
-        before, self._private = self.array[: self.length], False
-        memory = Memory(room * self.dtype.itemsize, used=before.nbytes)
+        contents, self._private = self.array[: self.length], False
+        memory = Memory(room * self.dtype.itemsize, used=contents.nbytes)
         self.memory.columns.discard(self)
         self._use(memory, room)
-        self.array[: self.length] = before
+        self.array[: self.length] = contents
 
 
 # Memory that several arrays map, each as its own or copy-on-write.
@@ -242,7 +242,7 @@ class Memory:
     def map(self, size: int, *, private: bool) -> Any:
         """Return the first bytes as a buffer, copy-on-write or as they are.
 
-        Nobody else gets the memory before the buffer is gone.
+        The memory is not used again before the buffer is gone.
         """
         mapping = self._file.mapping
         if private:
@@ -281,7 +281,7 @@ class _File:
 
 
 class _SpareFiles:
-    """Files that nobody uses, while others are used."""
+    """Unused files, kept while others are in use."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()  # memory may be freed by whatever a thread does
@@ -360,13 +360,13 @@ def _with_descriptors(call: Callable[[], _T]) -> _T:
 
 
 def written_pages(array: NDArray[Any]) -> NDArray[np.int64] | None:
-    """The pages of a private mapping that were written to, ascending; None: nobody can tell."""
+    """Return the pages of a private mapping that were written to, ascending; None if unknown."""
     return _pages_of_own(array) if _kernel_tells() else None
 
 
 @functools.cache
 def _kernel_tells() -> bool:
-    """Whether the kernel tells which pages of a private mapping were written to, by trying it."""
+    """Return whether the kernel reports the written pages of a private mapping, by trying it."""
     array = np.frombuffer(Memory(4 * PAGE).map(4 * PAGE, private=True), np.uint8)
     array[2 * PAGE] = array[0] + 1
     pages = _pages_of_own(array)

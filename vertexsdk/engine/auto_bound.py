@@ -11,7 +11,7 @@ BLOCK = 4  # sweeps per exchange of all; of more than these the last ones add li
 
 @dataclass(frozen=True, slots=True)
 class BoundChoice:
-    """A delay bound, whether sweeps are patient (see `sweeps`), and why it was chosen."""
+    """A delay bound, whether sweeps are patient (`sweeps`), and why it was chosen."""
 
     bound: int
     patient: bool
@@ -22,7 +22,7 @@ def choose(partitions: int, border: float, blocks: bool, refused: str | None) ->
     """Choose a bound.
 
     Args:
-        partitions: of the graph.
+        partitions: number of partitions of the graph.
         border: the share of vertices with a consumer in another partition.
         blocks: whether the program reads aggregates, or ends by a rule over them.
         refused: why the program has to be synchronous, or None.
@@ -44,7 +44,7 @@ def choose(partitions: int, border: float, blocks: bool, refused: str | None) ->
 
 
 def as_given(partitions: int, border: float, bound: int) -> BoundChoice:
-    """The bound that the user gives; for `partitions` and `border` see `choose`.
+    """Return the bound that the user gives; `partitions` and `border` are as for `choose`.
 
     Where most vertices have a consumer elsewhere, sweeps are patient: PREPAREs would be as many as
     the edges between partitions.

@@ -88,7 +88,7 @@ class Run:
     """One loop run to its fixed point: its choices, its clock, and the hops it makes.
 
     Args:
-        options: see `RunOptions.checked`.
+        options: run options, from `RunOptions.checked`.
         params, backend, loop: as those of `run`.
         replaces: take the place of a main loop with acknowledged changes.
         title: what messages call it, which then do not tell of the graph; by default the loop's
@@ -151,7 +151,7 @@ class Run:
             store.show(self.loop)
             on_error.pop_all()
         total = self.statistics["total_seconds"] = time.perf_counter() - began
-        self.statistics["spent"] = self.spent.whole(total)
+        self.statistics["spent"] = self.spent.complete(total)
         return store
 
     def _run_with_retries(self, store: Store, bound: dict[str, Any]) -> None:
@@ -233,7 +233,7 @@ class Run:
                 params[name] = int(self.graph.code_of([value])[0])
             except InputError:
                 raise InputError(
-                    f"{self.program.name}: {name}={value!r} is no vertex of the graph"
+                    f"{self.program.name}: {name}={value!r} is not a vertex of the graph"
                 ) from None
         return params
 
@@ -262,9 +262,12 @@ class Run:
             initial=self.graph.initial_state(self.program),
         )
         began = time.perf_counter()
-        own = [s.name for s in self.program.classes if not s.cls.__module__.startswith(_OURS)]
-        text = f"compiling the methods of {', '.join(own)}, once: the result is kept on disk"
-        with self.bar.noted_after(SLOW, text) if own else nullcontext():
+        user_classes = [
+            s.name for s in self.program.classes if not s.cls.__module__.startswith(_OURS)
+        ]
+        methods = f"the methods of {', '.join(user_classes)}"
+        text = f"compiling {methods}, once: the result is kept on disk"
+        with self.bar.noted_after(SLOW, text) if user_classes else nullcontext():
             plan = compiled_plan(plan, self.compiled, info.string_ids, self.bar.say, compile_plan)
         if all(kernel is None for kernel in plan.kernels):
             self.compiled = False  # said once; another try need not find it out again
@@ -282,13 +285,13 @@ class Run:
         commits: list[Future[object]] = []  # the newest one
 
         def add(version: Version) -> None:
-            before = commits.pop() if commits else None
-            if before is not None and before.done():
-                before.result()  # raises if it failed
+            previous = commits.pop() if commits else None
+            if previous is not None and previous.done():
+                previous.result()  # raises if it failed
 
             def commit() -> Manifest:
-                if before is not None:
-                    before.result()
+                if previous is not None:
+                    previous.result()
                 return self._commit(store, info, began, version)
 
             commits.append(writes.submit(commit))
@@ -341,7 +344,7 @@ class Run:
 
     @property
     def _stays(self) -> bool:
-        """Whether partitions stay in their processes between hops."""
+        """True if partitions stay in their processes between hops."""
         return self.options.exchange == "auto" and self.graph.workers.resident
 
     @property
@@ -370,14 +373,14 @@ class Run:
         began: float,
         version: Version,
     ) -> Manifest:
-        work, before = version.work, self.statistics.get("backend_bytes", 0)
+        work, bytes_before = version.work, self.statistics.get("backend_bytes", 0)
         self.statistics |= {
             "iterations": version.iteration, "hops": work.hops, "updates": work.updates,
             "prepares": 0, "acknowledges": 0, "messages": work.messages, "bytes": work.bytes,
             "seconds": time.perf_counter() - began, "result": self.program.result,
             "num_vertices": version.vertices, "reason": version.reason, **version.statistics,
             **self.recovery.statistics,
-            "backend_bytes": before + sum(ref.bytes for ref in version.segments),
+            "backend_bytes": bytes_before + sum(ref.bytes for ref in version.segments),
         }  # fmt: skip
         self.committed = store.commit(
             self.loop,
@@ -397,7 +400,7 @@ class Run:
 
 
 def refuse_other_hosts(transport: Transport, store: Store) -> None:
-    """A store of this host alone is no use to executors elsewhere."""
+    """Refuse a store of this host alone if executors are on other hosts."""
     if getattr(store.backend, "shared", True):
         return
     if far := transport.other_hosts():

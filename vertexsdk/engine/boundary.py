@@ -1,9 +1,9 @@
-"""What a partition knows of updates under way across its border: the three phases, in blocks.
+"""A partition's record of updates under way across its border: the three phases, in blocks.
 
 The paper's protocol (section 4.2) between vertices of different partitions. A *ghost* stands for a
 consumer elsewhere and speaks for all of its producers here: it asks (PREPARE) with the time of the
 earliest that waits for it, and what it is told (ACKNOWLEDGE) holds for every producer whose time is
-below `covers`. Who owns the consumer *holds* it from then on, until the ghost lets it go: it
+below `covers`. The consumer's owner *holds* it from then on, until the ghost lets it go: it
 prepares and commits nothing, so that no update of it overtakes the producer's.
 
 Lamport times are `clock * P + partition`, so no two partitions have equal ones.
@@ -36,8 +36,8 @@ class Boundary:
         lamport: Lamport's clock.
         committed: int32[n], the iteration of each vertex's last commit.
         began: int64[n], the time of its update while it prepares; 0 where it does not.
-        wish: int64[n], the time from which on it has wished to, where it is held; else 0. Who asks
-            at a later time has to wait for it, so nobody starves.
+        wish: int64[n], the time from which on it has wished to, where it is held; else 0. One that
+            asks at a later time has to wait for it, so none starves.
         due: int32[n], the iteration it would have committed in, where it waits; else 0.
         holds: int32[n], how many ghosts elsewhere hold it (the size of its prepare list).
         preparing: int32, the vertices that prepare, by ascending time.
@@ -145,9 +145,9 @@ class Boundary:
         if "free.index" in block:
             at, until = block["free.index"] + first, block["free.time"]
             self.pended[at[self.pended[at] <= until]] = 0
-            gone = at[(self.held_by[at] != 0) & (self.held_by[at] <= until)]
-            self.held_by[gone] = 0
-            np.subtract.at(self.holds, t.inbound[gone], 1)
+            released = at[(self.held_by[at] != 0) & (self.held_by[at] <= until)]
+            self.held_by[released] = 0
+            np.subtract.at(self.holds, t.inbound[released], 1)
         if "ask.index" in block:
             at = block["ask.index"] + first
             self.pended[at] = block["ask.time"]
@@ -162,7 +162,7 @@ class Boundary:
             self.acked[at] = block["ack.iteration"][fresh]
 
     def say(self, t: Topology, ask: bool = True) -> tuple[dict[int, Block], int, int]:
-        """What this partition has to say to the others: blocks, PREPAREs, ACKNOWLEDGEs.
+        """Return blocks for the other partitions, and the numbers of PREPAREs and ACKNOWLEDGEs.
 
         Args:
             ask: send PREPAREs for the vertices that prepare.
@@ -175,13 +175,13 @@ class Boundary:
     def _ask(self, t: Topology, blocks: dict[int, Block]) -> int:
         if not len(self.preparing):
             return 0
-        found = np.empty(t.ghosts, np.int32)
+        ghosts = np.empty(t.ghosts, np.int32)
         ask: Any = ask_ghosts
         count = ask(
             self.preparing, self.began, t.start, t.stop, t.target, t.n, self.asked, self.covers,
-            found,
+            ghosts,
         )  # fmt: skip
-        at = np.sort(found[:count])
+        at = np.sort(ghosts[:count])
         _divide(blocks, t.ghost_start, at, "ask.index", {"ask.time": self.asked[at]})
         return int(count)
 
@@ -215,22 +215,22 @@ class Boundary:
         asks = np.flatnonzero(self.pended)
         if not len(asks):
             return 0
-        own = self._own(t.inbound[asks])
-        asks = asks[(own == 0) | (own > self.pended[asks])]
+        update_times = self._update_times(t.inbound[asks])
+        asks = asks[(update_times == 0) | (update_times > self.pended[asks])]
         consumers = t.inbound[asks]
         np.add.at(self.holds, consumers[self.held_by[asks] == 0], 1)
         self.held_by[asks] = self.pended[asks]
-        own = self._own(consumers)
+        update_times = self._update_times(consumers)
         said = {
             "ack.time": self.pended[asks],
-            "ack.covers": np.where(own == 0, self._time(t), own),
+            "ack.covers": np.where(update_times == 0, self._time(t), update_times),
             "ack.iteration": self.committed[consumers],
         }
         self.pended[asks] = 0
         _divide(blocks, t.inbound_start, asks, "ack.index", said)
         return len(asks)
 
-    def _own(self, vertices: Array) -> Array:
+    def _update_times(self, vertices: Array) -> Array:
         """The times of the vertices' own updates, 0 where they have none."""
         began = self.began[vertices]
         return np.where(began != 0, began, self.wish[vertices])

@@ -39,8 +39,8 @@ class Budget:
     """Limits of the iterations that a loop does; without limits it iterates to the fixed point.
 
     Args:
-        iterations: the largest number of iterations; None is no limit.
-        seconds: seconds after which no further iteration starts; None is no limit.
+        iterations: the largest number of iterations; None for no limit.
+        seconds: seconds after which no further iteration starts; None for no limit.
         cancelled: called between commands; once it returns True, the loop stops at the end of
             the current iteration.
         report: called between commands with the work done so far.
@@ -84,13 +84,13 @@ class Version:
     """The state at the end of an iteration, which partitions have written to the store.
 
     Attributes:
-        iteration: of the run.
-        segments: of all partitions in which anything has changed since the version before.
+        iteration: the iteration at whose end the state was written.
+        segments: those of all partitions in which anything has changed since the version before.
         aggregates: what aggregators read last.
-        work: that was done since the command began.
-        vertices: of the graph.
+        work: the work done since the command began.
+        vertices: number of vertices of the graph.
         reason: why the run has ended, if it has.
-        statistics: of bounded iterations.
+        statistics: statistics of bounded iterations.
     """
 
     iteration: int
@@ -111,7 +111,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """Which versions of a run are written while it goes on, beside that of its end.
+    """The versions of a run to write while it runs, besides the last one.
 
     Attributes:
         every: so many iterations; None for none.
@@ -126,7 +126,7 @@ class Versions:
 
 @dataclass(frozen=True, slots=True)
 class RunSnapshots:
-    """When snapshots of a run are taken, and who takes them.
+    """The schedule of a run's snapshots, and the functions that take them.
 
     Attributes:
         iterations: after so many; None: not because of their number.
@@ -143,7 +143,7 @@ class RunSnapshots:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What an engine is to do, in this order, all of it at an iteration's end.
+    """The work for an engine, in this order, all of it at an iteration's end.
 
     Attributes:
         changes: to take in; None or empty for none.
@@ -151,9 +151,9 @@ class Command:
         strict: take in none of them if one meets no edge to remove or change.
         budget: iterations to run then; None for none.
         write: write what of the state has changed since it was last written.
-        versions: of a run, to be written on the way.
-        snapshots: of a run, to be taken on the way.
-        before: the work of a run that was done before this process went on with it.
+        versions: the versions of a run to write on the way.
+        snapshots: the snapshots of a run to take on the way.
+        before: the work of a run that was done before this process continued it.
     """
 
     changes: Changes | None = None
@@ -168,13 +168,13 @@ class Command:
 
 @dataclass(slots=True)
 class WorkDone:
-    """What a number of iterations did, of all partitions; `IterationStats` is what one did.
+    """The work of a number of iterations, of all partitions; `IterationStats` is that of one.
 
     `touched` counts vertices which gathered or began, each time they did. `hops` counts
     exchanges of all partitions, of one partition its commands; they sent `bytes` to each other.
 
     `residual` is how far the state is from the fixed point, as the program's rule measures it:
-    an upper bound of what the aggregates showed last, or None where there is no rule. `quiet`:
+    an upper bound of what the aggregates showed last, or None without a rule. `quiet`:
     the program's rule ended it, so what is there is exact.
     """
 
@@ -210,23 +210,23 @@ class WorkDone:
 
 @dataclass(slots=True)
 class CommandResult:
-    """What became of a command.
+    """The outcome of a command.
 
     Attributes:
-        counts: changes by what they met, see `COUNTS`.
+        counts: changes by what they met (`COUNTS`).
         absent: numbers of the changes which met no edge; with `strict` nothing was taken in then.
-        work: of the iterations.
-        iteration: of the loop now; it never falls.
-        segments: of the state, as `Store.commit` takes them; empty if nothing had changed.
+        work: the work of the iterations.
+        iteration: the loop's iteration now; it never falls.
+        segments: those of the state, as `Store.commit` takes them; empty if nothing had changed.
         unwritten: those of them that are small, and so not in the store yet.
         whole: the segments are bases, to stand alone: vertices have come or gone.
-        num_vertices, num_edges: of the graph now.
-        start: "warm" if the iterations went on from the state before, else "init".
+        num_vertices, num_edges: the size of the graph now.
+        start: "warm" if the iterations continued from the previous state, else "init".
         start_reason: why.
         aggregates: what the program's aggregators read last.
         not_finite: how many values of the state that was written are NaN and infinite, by column.
         statistics: what else is to be said: `hops`, `bytes`, seconds per phase, ...
-        messages: of a run of a class with `edge_values`, the last messages of each partition.
+        messages: the last messages of each partition, in a run of a class with `edge_values`.
     """
 
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
@@ -248,16 +248,16 @@ class CommandResult:
 
 @dataclass(frozen=True)
 class Setting:
-    """What an engine is made for.
+    """The settings that an engine is made with.
 
     Attributes:
-        program: of any number of classes.
+        program: a program of any number of classes.
         graph: what it begins with.
         params: values of the program's parameters, as the user gave them.
         backend: URL of the store that segments are written to.
         loop: the name that segments are written under.
-        options: of its runs.
-        nodes: of a checkpoint, for an events program to stand there.
+        options: options of its runs.
+        nodes: segments of a checkpoint, from which an events program continues.
     """
 
     program: Program
@@ -277,7 +277,7 @@ class CreatePartition:
     named: NDArray[np.int64]  # ids, or ranks of names, ascending
     code_step: int | None = None  # between the codes of names; None where ids are integers
     names: tuple[NDArray[np.int64], NDArray[np.uint8]] | None = None  # all; None: those it has
-    nodes: tuple[SegmentRef, ...] = ()  # of an events loop's checkpoint, to go on from there
+    nodes: tuple[SegmentRef, ...] = ()  # of an events loop's checkpoint, to continue from
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +285,7 @@ class BeginRun:
     """Make the partitions of a run, before its first iteration or where a snapshot was taken.
 
     Attributes:
-        segments: of the snapshot, of all partitions that there were then; empty for none.
+        segments: segments of the snapshot, of all its partitions; empty for none.
         alike: vertices are divided among partitions as they were then.
         trusted: pickled objects in them may be read.
     """
@@ -300,7 +300,7 @@ class RestoreState:
     """Have the state of a snapshot, which was taken of the same graph, before iteration 0.
 
     Attributes:
-        segments: of kind "snapshot", of any number of partitions, oldest first.
+        segments: segments of kind "snapshot", of any number of partitions, oldest first.
         codes: those which string ids had then (int64[n], ascending), and those which they have
             now; None where ids are integers, or all codes are the same.
     """
@@ -321,7 +321,7 @@ class LoopCommand:
 
     A run is written at its end, and each `every` iterations `after` one; `attempts` are those of
     the segments committed last, by partition, which deltas are made from. Where tasks do not stay
-    it goes on from a `position`, by one superstep. A snapshot is of the state before the
+    it continues from a `position`, by one superstep. A snapshot is of the state before the
     iterations of its command.
     """
 
@@ -349,7 +349,7 @@ class LoopCommand:
 
 @dataclass(slots=True)
 class LoopReport:
-    """What a task tells the driver; see `CommandResult`."""
+    """The report of a task to the driver, most of which becomes a `CommandResult`."""
 
     version: int
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
@@ -378,11 +378,11 @@ class LoopReport:
     messages: list[EdgeColumns] = field(default_factory=list)  # of a run that has edge values
     snapshots: list[SnapshotPart] = field(default_factory=list)  # that were stored since
     cut: WorkDone = field(default_factory=WorkDone)  # of the command, before its snapshot
-    checksum: int = 0  # of a run's graph, see `graph_checksum`
+    checksum: int = 0  # of a run's graph (`graph_checksum`)
 
     @classmethod
     def total(cls, reports: Sequence[LoopReport]) -> LoopReport:
-        """What all partitions tell; what they decide alike is in the report of each."""
+        """Combine the reports of all partitions; what they decide alike is in each report."""
         total = reports[0]
         for report in reports[1:]:
             for name, count in report.counts.items():

@@ -1,4 +1,4 @@
-"""What changes of edges mean to the vertices of one partition: ADD_TARGET and REMOVE_TARGET."""
+"""Changes of edges as deltas for the vertices of one partition: ADD_TARGET and REMOVE_TARGET."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class EventBatch:
 
         Args:
             columns: as those of `LoopPartition.take`.
-            names: of the codes of string ids; None where ids are integers.
+            names: names of the codes of string ids; None where ids are integers.
             value: dtype of the edge values which the program reads, if it does.
         """
         kind, values = columns["kind"].tolist(), list[Any]()
@@ -63,7 +63,7 @@ class EventBatch:
 
 @dataclass(slots=True)
 class AppliedChanges:
-    """What became of a batch in one partition, see `CommandResult`; `effects`: deltas it made."""
+    """The outcome of a batch in one partition; `effects` counts the deltas it made."""
 
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
     absent: list[int] = field(default_factory=list)
@@ -78,8 +78,8 @@ def places(ids: Sequence[Any], partitions: int) -> list[int]:
         groups = name_groups(*pack_strings(ids))
     else:
         groups = key_groups(np.array(ids, np.int64))
-    found: list[int] = owner_of_groups(groups, partitions).tolist()
-    return found
+    owners: list[int] = owner_of_groups(groups, partitions).tolist()
+    return owners
 
 
 def row_of(node: Node, direction: str) -> dict[Any, Any]:
@@ -91,12 +91,12 @@ def row_of(node: Node, direction: str) -> dict[Any, Any]:
     ids = {"out": node.out, "in": node.into}.get(direction) or {}
     if direction in ("both", "undirected"):
         ids = node.out | node.into
-    found = ((k, value_at(node, direction, k)) for k in sorted(ids))
-    return {k: x for k, x in found if x is not None}
+    values = ((k, value_at(node, direction, k)) for k in sorted(ids))
+    return {k: x for k, x in values if x is not None}
 
 
 def value_at(node: Node, direction: str, target: Any) -> Any:
-    """The value which a vertex's edges give one target; None where it is no target."""
+    """Return the value that a vertex's edges give one target; None if it is not a target."""
     out, into = node.out.get(target), node.into.get(target)
     if direction == "out":
         return out
@@ -126,9 +126,9 @@ def apply_change(edges: dict[Any, Any], kind: int, target: Any, value: Any, defa
     return "changed"
 
 
-def letter_of(node: Node, target: Any, before: Any, after: Any) -> Any:
+def letter_of(node: Node, target: Any, previous: Any, after: Any) -> Any:
     """The delta by which a vertex learns of a change of its row; None where there is none."""
-    if before == after:
+    if previous == after:
         return None
     if after is None:
         return (node.id, REMOVE_TARGET, target, None)

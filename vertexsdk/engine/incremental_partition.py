@@ -1,7 +1,7 @@
 """A partition whose graph changes under a program's state, in an arena: changes, iterations, state.
 
 Changes of edges are changes of messages: one that comes, goes or has another value. What that
-withdraws is trimmed at once (see `withdraw`), so that a budget of iterations may end anywhere.
+withdraws is trimmed at once (`withdraw`), so that a budget of iterations may end anywhere.
 Between two calls every aggregate is what the messages of all producers come to, and `pending` are
 the vertices whose state may not follow from their aggregate yet.
 """
@@ -51,11 +51,11 @@ _DIRTY = _UNWRITTEN | CHANGED
 
 
 class IncrementalPartition(ArenaPartition):
-    """A partition of a loop that goes on from the answer before, see `LoopPartition`.
+    """A partition of a loop that continues from the previous answer.
 
     Args:
-        plan: of the loop; one class, messages per vertex or derived.
-        layout: of the adjacency.
+        plan: plan of the loop; one class, messages per vertex or derived.
+        layout: layout of the adjacency.
         partition: its number.
     """
 
@@ -79,7 +79,7 @@ class IncrementalPartition(ArenaPartition):
         self.__dict__.pop("methods", None)  # those of a fork are its own
 
     def enter(self, plan: Plan) -> None:
-        """See `LoopPartition`."""
+        """Continue as a partition of another loop."""
         self.__dict__.pop("methods", None)
         super().enter(plan)
 
@@ -98,7 +98,7 @@ class IncrementalPartition(ArenaPartition):
         return [n for n in sorted(names) if program.aggregators[n].kind == "sum"]
 
     def begin(self, new: NewPartition) -> None:
-        """See `ArenaPartition`."""
+        """Begin with a graph, before iteration 0."""
         super().begin(new)
         self.arena.resize("pending", 0, np.int32)
         self.arena.meta |= {
@@ -108,11 +108,11 @@ class IncrementalPartition(ArenaPartition):
         }  # fmt: skip
         for kept in ("state", "tracked"):
             columns = {n: self.arena[f"{kept}.{n}"] for n in self.plan.program.states()}
-            self.plan.fill(columns, new.topology.ids)  # only constant fields, see `Facts`
+            self.plan.fill(columns, new.topology.ids)  # only constant fields (`Facts`)
         self.refresh()
 
     def refresh(self) -> None:
-        """See `ArenaPartition`."""
+        """Take the arrays of the arena again, after they were moved or made longer."""
         a, plan = self.arena, self.plan
         t: Any = self.adjacency.topology(a.read("ids"))
         states = {name: a[f"state.{name}"] for name in plan.program.states()}
@@ -127,32 +127,32 @@ class IncrementalPartition(ArenaPartition):
         self.delivery.lazy, self.delivery.due = plan.always, bool(a.meta["due"])
         none = {k: x.identity for k, x in plan.program.aggregators.items()}
         if plan.shape == "derived":
-            own = weakref.proxy(self)  # so that its arrays are freed with it
-            self.delivery.derived = lambda slots: own.methods.repair(own.v, own.delivery, slots)
+            part = weakref.proxy(self)  # so that its arrays are freed with it
+            self.delivery.derived = lambda slots: part.methods.repair(part.v, part.delivery, slots)
         self.messages = EdgeMessages(plan.shape, self.methods, self.delivery)
         self.methods.num_vertices = self.all_vertices
         self.aggregates = {**none, **a.meta["aggregates"]}
         self.log = MutationLog(self.algebra, plan.program.value_dtype)
 
     def keep(self) -> None:
-        """See `ArenaPartition`."""
+        """Save in the arena what a fork needs to know."""
         a = self.arena
         a.meta["due"] = self.delivery.due
         a.meta["aggregates"] = to_scalars(self.aggregates)
 
     @property
     def begun(self) -> bool:
-        """Whether there was an iteration 0."""
+        """True if iteration 0 has run."""
         return bool(self.arena.meta["begun"])
 
     @property
     def pending(self) -> int:
-        """How many vertices are to gather."""
+        """The number of vertices that are to gather."""
         return self.arena.length("pending")
 
     @property
     def all_vertices(self) -> int:
-        """How many vertices all partitions have."""
+        """The number of vertices of all partitions."""
         return self.graph.vertices if self.alone else int(self.arena.meta["all"])
 
     def _tick(self) -> int:
@@ -179,9 +179,9 @@ class IncrementalPartition(ArenaPartition):
         if layers is not None and not len(rows):
             return None
         layers = layers and layers.add(len(rows), self.graph.vertices)
-        whole = layers is None
+        is_base = layers is None
         dirty[rows] &= ~_UNWRITTEN
-        if whole:
+        if is_base:
             rows = self.graph.in_order()
         else:
             rows = rows[np.argsort(a["ids"][rows])]
@@ -189,12 +189,12 @@ class IncrementalPartition(ArenaPartition):
         columns = {"id": a["ids"][rows], **{n: x[rows] for n, x in self.v.states.items()}}
         if "name.code" in a:
             columns |= dict(zip(NAME_COLUMNS, self.graph.names.packed(columns["id"]), strict=True))
-        if not whole and not alive[rows].all():
+        if not is_base and not alive[rows].all():
             columns[TOMBSTONE] = alive[rows] == 0
-        return ("base" if whole else "delta"), columns
+        return ("base" if is_base else "delta"), columns
 
     def snapshot(self, request: SnapshotRequest) -> tuple[bool, WriteSnapshot]:
-        """See `LoopPartition`."""
+        """Take the graph and the state for a snapshot, as they are now."""
         state = captured(self, request)
         _, graph = super().snapshot(request)
         if state is None:
@@ -202,12 +202,12 @@ class IncrementalPartition(ArenaPartition):
         return True, lambda store: [*graph(store), *state(store)]
 
     def restore(self, state: RestoreState) -> Steps[None]:
-        """See `LoopPartition`."""
+        """Continue from the state of a snapshot, before iteration 0."""
         return restored(self, state)
 
     def send_all(self) -> Steps[None]:
         """Tell mirrors what their vertices sent last, and have all aggregates follow from it."""
-        yield from self._update_mirrors(self.graph.everyone(), self._end())
+        yield from self._update_mirrors(self.graph.present_places(), self._end())
         v, delivery = self.v, self.delivery
         if delivery.derived is None:
             delivery.due = True
@@ -225,7 +225,7 @@ class IncrementalPartition(ArenaPartition):
         meta = self.arena.meta
         end.vertices, end.unsure = self.graph.vertices, meta["unsure"]
         end.falling = meta["falling"] or meta["worse"]
-        self.sent += sum(len(block) for _, block in blocks or ())
+        self.bytes_sent += sum(len(block) for _, block in blocks or ())
         received, ends = yield from end_superstep(blocks or [], end)
         total = PartitionEnd.total(ends, self.plan.program.aggregators)
         meta |= {"all": total.vertices, "falling": total.falling, "unsure": total.unsure}
@@ -304,7 +304,7 @@ class IncrementalPartition(ArenaPartition):
         self._schedule(targets)
 
     def waiting(self) -> Steps[bool]:
-        """Whether a vertex of any partition is to gather."""
+        """Return whether a vertex of any partition is to gather."""
         end = self._end()
         end.progress.pending = self.arena.length("pending")
         _, total = yield from self.exchange(end)
@@ -315,7 +315,7 @@ class IncrementalPartition(ArenaPartition):
     def take(
         self, columns: Mapping[str, Array], *, strict: bool
     ) -> Steps[tuple[dict[str, int], list[int], int]]:
-        """See `LoopPartition`."""
+        """Take in changes, in order; messages and states follow them."""
         meta = self.arena.meta
         self.expect_changes(len(columns["kind"]))
         changes = self.graph.resolve(columns)
@@ -330,12 +330,12 @@ class IncrementalPartition(ArenaPartition):
         if self.alone and not len(edits):
             return counts, absent, 0
         contributed = self._contributions(edits) if begun else {}
-        rows, fresh, gone = self.graph.edit(changes)
-        self.arena["dirty"][gone] = _DIRTY
+        rows, fresh, dropped = self.graph.edit(changes)
+        self.arena["dirty"][dropped] = _DIRTY
         self.refresh_topology()
         touched = 0
         if begun:
-            before = self.all_vertices
+            vertices_before = self.all_vertices
             removed = int((edits.what != INSERT).sum())
             end = self._end(edits=int(changes.counted.sum()), removed=removed)
             _, total = yield from self.exchange(end)
@@ -347,7 +347,9 @@ class IncrementalPartition(ArenaPartition):
             else:
                 for name, new in self._contributions(edits, fresh).items():
                     contributed[name] = new - contributed[name]
-                touched = yield from self._propagate_edits(fresh, rows, total, before, contributed)
+                touched = yield from self._propagate_edits(
+                    fresh, rows, total, vertices_before, contributed
+                )
         meta["settled"] = False
         new = self.graph.tidy()
         if new is not None:
@@ -359,7 +361,7 @@ class IncrementalPartition(ArenaPartition):
         return counts, absent, touched
 
     def _contributions(self, edits: Edits, fresh: Array | None = None) -> dict[str, Any]:
-        """What vertices at edges that change contribute to the sums which gather reads.
+        """Return what vertices at edges that change contribute to the sums which gather reads.
 
         They gather what they have gathered already, and their states are taken back. What differs
         after the edits, as it depends on targets, is what these sums are wrong by; it would fade
@@ -393,7 +395,7 @@ class IncrementalPartition(ArenaPartition):
         fresh: Array,
         rows: Edits,
         total: PartitionEnd,
-        before: int,
+        vertices_before: int,
         contributed: dict[str, Any],
     ) -> Steps[int]:
         """Have messages and state follow changes of edges which have been made.
@@ -401,8 +403,8 @@ class IncrementalPartition(ArenaPartition):
         Args:
             fresh: the vertices which came.
             rows: edits of out-rows.
-            total: of the changes of all partitions.
-            before: how many vertices all partitions had.
+            total: the changes of all partitions.
+            vertices_before: how many vertices all partitions had.
             contributed: how much more vertices here contribute to aggregates.
         """
         level = self._tick()
@@ -424,8 +426,8 @@ class IncrementalPartition(ArenaPartition):
         else:
             yield from self._add(fresh, rows, (known, *messages), end)
             touched = 0
-            if self.all_vertices != before and not self.plan.always:
-                self._schedule(self.graph.everyone())
+            if self.all_vertices != vertices_before and not self.plan.always:
+                self._schedule(self.graph.present_places())
         self.delivery.pulls = True
         return len(fresh) + touched
 
@@ -504,22 +506,22 @@ class IncrementalPartition(ArenaPartition):
             return 0
         if not total.suspects:
             return 0
-        gone, less, gathers = yield from withdraw(
+        withdrawn, less, gathers = yield from withdraw(
             v, delivery, self.methods, suspects, a["seen"], level, self.log,
             partial(self.messages.support, v, a["seen"]), self._dependants,
             self._exchange_withdrawals,
         )  # fmt: skip
-        a["seen"][gone] = self.algebra.identity
+        a["seen"][withdrawn] = self.algebra.identity
         a["dirty"][less] |= CHANGED
         if self.plan.shape == "uniform":  # a state of `init` need not be sent
-            old = v.msg[gone]
-            v.msg[gone] = self.algebra.identity
-            delivery.push([(gone, old)], v.msg, v.agg)
-        self._scatter(gone, 1)
-        a["dirty"][gone] = _DIRTY
+            old = v.msg[withdrawn]
+            v.msg[withdrawn] = self.algebra.identity
+            delivery.push([(withdrawn, old)], v.msg, v.agg)
+        self._scatter(withdrawn, 1)
+        a["dirty"][withdrawn] = _DIRTY
         self._schedule(delivery.finish(v.msg, v.agg))
-        self._schedule(gone)
-        yield from self._update_mirrors(gone, self._end())
+        self._schedule(withdrawn)
+        yield from self._update_mirrors(withdrawn, self._end())
         return gathers
 
     def _dependants(self, vertices: Array, seen: Array, mark: Array) -> Array:
@@ -577,7 +579,7 @@ class IncrementalPartition(ArenaPartition):
             self.methods.scatter(scope, vertices)
 
     def _scope(self, iteration: int, aggregates: Mapping[str, Any], into: dict[str, Any]) -> Scope:
-        """What methods work on; `into` takes their contributions."""
+        """Return the scope that methods work in; `into` takes their contributions."""
         return Scope(self.v, self.delivery, iteration, dict(aggregates), into, self.log)
 
     # Iterations. ----------------------------------------------------------------------------------
@@ -652,7 +654,7 @@ class IncrementalPartition(ArenaPartition):
         Args:
             ends: whether the loop ends with an iteration that contributed these aggregates. Sums of
                 a program in which all gather again and again need not be sent then: what the last
-                iteration changed is sent when the loop goes on.
+                iteration changed is sent when the loop continues.
             late: whether the time of the command is up.
 
         Returns:
@@ -680,19 +682,19 @@ class IncrementalPartition(ArenaPartition):
         if self.graph.order_rows():
             a.meta["layers"] = None
             self.refresh_topology()
-        everyone = self.graph.everyone()
+        vertices = self.graph.present_places()
         self._tick()
         scope = self._scope(0, self.aggregates, progress.aggregates)
-        self.methods.init(scope, everyone)
-        a["level"][everyone] = self.clock
-        a["dirty"][everyone] = _DIRTY
-        progress.messages = self.methods.scatter(scope, everyone)
+        self.methods.init(scope, vertices)
+        a["level"][vertices] = self.clock
+        a["dirty"][vertices] = _DIRTY
+        progress.messages = self.methods.scatter(scope, vertices)
         a.meta["begun"] = True
         self._finish(progress)
-        self._check_init(everyone)
-        self._schedule(everyone)
-        progress.updates = progress.changed = len(everyone)
-        return everyone
+        self._check_init(vertices)
+        self._schedule(vertices)
+        progress.updates = progress.changed = len(vertices)
+        return vertices
 
     def _gather_and_scatter(
         self,
@@ -706,7 +708,7 @@ class IncrementalPartition(ArenaPartition):
         into = progress.aggregates
         scope = self._scope(iteration, aggregates, into)
         delivery.settle(v.msg, v.agg)
-        todo = self.graph.everyone() if self.plan.always else a["pending"].copy()
+        todo = self.graph.present_places() if self.plan.always else a["pending"].copy()
         level = self._tick()
         senders = self.methods.gather(scope, todo)
         if self.comparing:
@@ -720,7 +722,7 @@ class IncrementalPartition(ArenaPartition):
         if self.plan.always and not self.comparing:
             if a.meta["unsent"]:
                 senders = todo
-            a.meta["unsent"] = self.alone and ends(into)  # else nobody knows yet
+            a.meta["unsent"] = self.alone and ends(into)  # else not known yet
             if a.meta["unsent"]:
                 return senders[:0]
         progress.messages = self.methods.scatter(scope, senders)
@@ -788,20 +790,20 @@ class IncrementalPartition(ArenaPartition):
 
 
 def _ends(iteration: int, master: Master, aggregates: dict[str, Any]) -> bool:
-    """Whether the loop ends with an iteration that contributed these aggregates."""
+    """Return whether the loop ends with an iteration that contributed these aggregates."""
     return iteration > 0 and master.converged(iteration, aggregates)
 
 
 @dataclass(slots=True)
 class PartitionEnd(SuperstepEnd):
-    """What one partition tells, and, as `total`, what all of them do.
+    """The report of one partition, and, as `total`, that of all of them.
 
     Attributes:
         edits: edges that changes add, remove or give another value.
         removed: how many of them are not added.
         absent: changes which met no edge.
         suspects: vertices whose value may have to be withdrawn.
-        falling: a message got worse in an iteration, or `init` is no fixed point.
+        falling: a message got worse in an iteration, or `init` is not a fixed point.
         unsure: levels do not tell which values support each other.
     """
 
@@ -814,7 +816,7 @@ class PartitionEnd(SuperstepEnd):
 
     @classmethod
     def total(cls, ends: Sequence[PartitionEnd], algebras: Mapping[str, Algebra]) -> PartitionEnd:
-        """What all partitions say together; whether it is late is for partition 0 to say."""
+        """Combine the reports of all partitions; `late` is for partition 0 to say."""
         total = cls(IterationStats(aggregates={k: a.identity for k, a in algebras.items()}))
         for end in ends:
             total.vertices += end.vertices
@@ -871,7 +873,7 @@ class RestartPolicy:
 
     @property
     def slower(self) -> bool:
-        """Whether it is better to begin with `init` now."""
+        """True if it is better to begin with `init` now."""
         meta = self._meta
         if meta["spent"] or meta["bad"] is None:
             return False
@@ -884,12 +886,12 @@ class RestartPolicy:
         meta = self._meta
         if meta["spent"]:
             return (
-                f"going on from the answer before took more than the {meta['from init']} "
+                f"continuing from the previous answer took more than the {meta['from init']} "
                 "iterations that init takes"
             )
         return (
-            f"{meta['since']:,} changes came, and after {meta['bad']:,} of them going on from the "
-            "answer before took more iterations than init"
+            f"{meta['since']:,} changes came, and after {meta['bad']:,} of them continuing from "
+            "the previous answer took more iterations than init"
         )
 
     def tired(self, iterations: int) -> bool:
@@ -969,31 +971,31 @@ def withdraw(
         suspects: vertices (int32) which may have lost what their value came from.
         seen: the aggregate which the state of each vertex was computed from; what still stands
             on less has that noted.
-        level: of a vertex whose value is withdrawn.
-        support: of vertices and withdrawn flags (uint8[n]): what producers of lower levels which
+        level: level of a vertex whose value is withdrawn.
+        support: given vertices and withdrawn flags (uint8[n]): what producers of lower levels which
             are not withdrawn give to each of the vertices.
-        dependants: of vertices, `seen` and marks (uint8[n]): targets not marked, to which one of
+        dependants: given vertices, `seen` and marks (uint8[n]): targets not marked, to which one of
             the vertices may have given their value.
         exchange: tells other partitions which values are withdrawn; returns the mirrors of vertices
-            whose values others withdrew, or None where nobody withdrew any.
+            whose values others withdrew, or None if there are none.
 
     Returns:
         The vertices withdrawn (int32, ascending), which have not sent; those of which `seen` is
         less now; and the number of gathers.
     """
     assert v.level is not None
-    gone, mark = np.zeros(v.topology.n, np.uint8), np.zeros(v.topology.n, np.uint8)
+    is_withdrawn, mark = np.zeros(v.topology.n, np.uint8), np.zeros(v.topology.n, np.uint8)
     lesser = np.minimum if delivery.algebra.kind == "min" else np.maximum
     waves: list[Array] = []
     lessened = [suspects[:0]]
     todo, gathers = np.sort(suspects).astype(np.int32), 0
     mark[todo] = 1
     while True:
-        before = len(waves)
+        first_wave = len(waves)
         while len(todo):
             gathers += len(todo)
             mark[todo] = 0  # what loses its support later is looked at again
-            supported = support(todo, gone)
+            supported = support(todo, is_withdrawn)
             aggregates = v.agg[todo]
             states = {name: column[todo] for name, column in v.states.items()}
             v.agg[todo] = supported
@@ -1004,17 +1006,17 @@ def withdraw(
             for name, column in v.states.items():
                 column[todo] = states[name]  # a better value is taken in its iteration
             bad = changed[~better[np.searchsorted(todo, changed)]]
-            gone[bad] = 1
-            less = ~better & (gone[todo] == 0)
+            is_withdrawn[bad] = 1
+            less = ~better & (is_withdrawn[todo] == 0)
             seen[todo[less]] = supported[less]
             lessened.append(todo[less])
             waves.append(bad)
             mark[bad] = 1
             todo = np.sort(dependants(bad, seen, mark))
-        mirrors = yield from exchange(np.sort(np.concatenate([todo, *waves[before:]])))
+        mirrors = yield from exchange(np.sort(np.concatenate([todo, *waves[first_wave:]])))
         if mirrors is None:
             break
-        gone[mirrors] = mark[mirrors] = 1
+        is_withdrawn[mirrors] = mark[mirrors] = 1
         todo = np.sort(dependants(mirrors, seen, mark))
     withdrawn: Array = np.sort(np.concatenate([*waves, todo]))
     v.level[withdrawn] = level
@@ -1029,21 +1031,21 @@ def withdraw(
 
 
 class EdgeMessages:
-    """What the edges of one partition carry, in the program's shape of messages."""
+    """The messages on the edges of one partition, in the program's shape of messages."""
 
     def __init__(self, shape: str, methods: Methods, delivery: Delivery) -> None:
         self.derived = shape == "derived"
         self.methods, self.delivery = methods, delivery
 
     def along(self, v: VertexArrays, edits: Edits) -> tuple[Array, Array]:
-        """What edges carried before edits of out-rows, and after; their sources have sent."""
+        """Return what edges carried before and after edits of out-rows; their sources have sent."""
         d = self.delivery
         old, new = filled(len(edits), d.algebra), filled(len(edits), d.algebra)
-        before, after = edits.what != INSERT, edits.what != DELETE
+        existed, after = edits.what != INSERT, edits.what != DELETE
         if not self.derived:
-            before &= edits.what == DELETE  # a value is not read
+            existed &= edits.what == DELETE  # a value is not read
             after &= edits.what == INSERT
-        old[before] = self._edge_messages(v, edits.where(before), edits.old[before])
+        old[existed] = self._edge_messages(v, edits.where(existed), edits.old[existed])
         new[after] = self._edge_messages(v, edits.where(after), edits.new[after])
         return old, new
 
@@ -1056,7 +1058,7 @@ class EdgeMessages:
             seen: the aggregate which the state of each vertex was computed from, or None.
 
         Returns:
-            Targets (int32, ascending) which lost a message that was no worse than what they saw.
+            Targets (int32, ascending) which lost a message not worse than what they saw.
         """
         d = self.delivery
         d.module.apply_each(edits.key, old, new, v.agg, d.ch, d.list, d.counts)
@@ -1079,15 +1081,15 @@ class EdgeMessages:
         given = None if v.topology.value is None else values
         return self.methods.offers(v, edits.row, edits.key, given)
 
-    def support(self, v: VertexArrays, want: Array, todo: Array, gone: Array) -> Array:
-        """What producers of lower levels, which are not gone, give to each of `todo`."""
+    def support(self, v: VertexArrays, want: Array, todo: Array, removed: Array) -> Array:
+        """Return what producers of lower levels that are not removed give to each of `todo`."""
         d, t = self.delivery, v.topology
         if self.derived:
-            return self.methods.support(v, todo, gone, want)
+            return self.methods.support(v, todo, removed, want)
         out = np.empty(len(todo), v.agg.dtype)
         d.module.support(
-            todo, t.in_start, t.in_stop, t.in_source, v.level, gone, want, d.algebra.identity, out,
-            t.start, t.stop, t.target, v.msg,
+            todo, t.in_start, t.in_stop, t.in_source, v.level, removed, want, d.algebra.identity,
+            out, t.start, t.stop, t.target, v.msg,
         )  # fmt: skip
         return out
 

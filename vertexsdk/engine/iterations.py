@@ -50,7 +50,7 @@ def make_master(plan: Plan, num_vertices: int) -> Master:
 
 @contextlib.contextmanager
 def combining(plan: Plan) -> Iterator[None]:
-    """Where a function that combines messages fails, say whose it is.
+    """Say whose function has failed, if one that combines messages raises.
 
     Raises:
         RunError: in place of what it raises.
@@ -97,7 +97,7 @@ def sweep_block(
 
 @dataclass(slots=True)
 class _BlockEnd(SuperstepEnd):
-    """The end of a partition's block of sweeps, see `Sweeps.run_block`."""
+    """The end of a partition's block of sweeps (`Sweeps.run_block`)."""
 
     history: list[IterationStats] = field(default_factory=list)
     swept: SweepReport = field(default_factory=SweepReport)
@@ -110,8 +110,8 @@ class _PaceEnd(SuperstepEnd):
 
     Attributes:
         clock: the last iteration in which one of its vertices has committed.
-        counts, delays: of its `Pace`.
-        tau, reason, announced: of partition 0, for all: the first iteration that has not
+        counts, delays: those of its `Pace`.
+        tau, reason, announced: those of partition 0, for all: the first iteration that has not
             terminated, why the run is over, and the frontiers that were announced.
     """
 
@@ -144,7 +144,7 @@ class Iterations:
 
     Args:
         processor: the partition, a `Processor` or `EventPartition`.
-        master: of the run; every partition has one, and all are told the same.
+        master: master of the run; every partition has one, and all are told the same.
         choice: the delay bound.
     """
 
@@ -162,12 +162,12 @@ class Iterations:
 
     @property
     def vertices(self) -> int:
-        """How many the graph has."""
+        """The number of vertices of the graph."""
         return self._vertices
 
     @property
     def iterations(self) -> int:
-        """How many there were, after iteration 0."""
+        """The number of iterations after iteration 0."""
         return max(self.master.iteration - 1, 0)
 
     def run(self, work: WorkDone, seconds: float, most: int | None) -> Steps[VertexError | None]:
@@ -175,8 +175,8 @@ class Iterations:
 
         Args:
             work: takes what the iterations of this partition do.
-            seconds: after which no further iteration starts, on the clock of partition 0.
-            most: iterations, beside iteration 0; None is no limit.
+            seconds: seconds after which no further iteration starts, on the clock of partition 0.
+            most: iterations, beside iteration 0; None for no limit.
 
         Returns:
             Why an iteration failed, if one did.
@@ -206,7 +206,7 @@ class Iterations:
         """Run this partition's next iteration; what it sends is for the next task of each.
 
         Returns:
-            What it tells the others; the next task takes them all in, see `resume`.
+            What it tells the others; the next task takes them all in (`resume`).
         """
         end, blocks = self._compute(work, math.inf)
         yield from blocks
@@ -214,11 +214,11 @@ class Iterations:
 
     @property
     def position(self) -> RunPosition:
-        """Where the run stands, for the next task of each partition; see `resume`."""
+        """The position of the run, from which the next task of each partition continues."""
         return RunPosition(self.master.iteration, dict(self.master.aggregates), self._vertices)
 
     def resume(self, position: RunPosition, received: Blocks, work: WorkDone) -> None:
-        """Go on in another task, and perhaps another process, than the superstep before."""
+        """Continue in another task, and perhaps another process, than the superstep before."""
         master = self.master
         master.iteration, master.aggregates = position.iteration, dict(position.aggregates)
         self._set_vertices(position.vertices)
@@ -261,16 +261,16 @@ class Iterations:
         self.processor.set_vertices(count)
 
     def _block(self, work: WorkDone, until: float) -> Steps[SuperstepEnd]:
-        """Make a block of sweeps of this partition alone, then exchange; see `end_block`."""
+        """Make a block of sweeps of this partition alone, then exchange."""
         master, choice = self.master, self.choice
         room = choice.bound
         if master.max_iterations is not None:
             room = min(room, master.max_iterations - master.iteration + 1)
-        end, sent = self._sweep(room, until)
+        end, blocks = self._sweep(room, until)
         work.hops += 1
         work.bytes += end.bytes
         frontier = master.iteration
-        self._received, ends = yield from end_superstep(sent, end)
+        self._received, ends = yield from end_superstep(blocks, end)
         if (failed := _failure(ends)) is not None:
             return failed
         for progress in end.history:
@@ -284,19 +284,19 @@ class Iterations:
 
     def _sweep(self, room: int, until: float) -> tuple[_BlockEnd, Blocks]:
         """Make a block of `room` sweeps of this partition."""
-        processor, end, sent = self.processor, _BlockEnd(), Blocks()
+        processor, end, blocks = self.processor, _BlockEnd(), Blocks()
         processor.reading = self.master.aggregates
         try:
             sweeps = Sweeps(processor, self.master.iteration, room, math.inf)
-            end.swept, sent = sweep_block(self.plan, sweeps, self._received, end.history)
+            end.swept, blocks = sweep_block(self.plan, sweeps, self._received, end.history)
         except VertexError as error:
             end.failure = error
         end.late = time.monotonic() > until
-        end.bytes = sum(len(block) for _, block in sent)
-        return end, sent
+        end.bytes = sum(len(block) for _, block in blocks)
+        return end, blocks
 
     def _own_pace(self, work: WorkDone, until: float, last: int | None) -> Steps[SuperstepEnd]:
-        """Iterate until partition 0 ends it for all: the run or the time is over; see `Pace`."""
+        """Iterate until partition 0 ends it for all: the run or the time is over."""
         master, processor, end = self.master, self.processor, _PaceEnd()
         processor.reading = master.aggregates
         pace = Pace(
@@ -305,15 +305,15 @@ class Iterations:
             patient=self.choice.patient, terminated=self.after_each,
         )  # fmt: skip
         posts, over = Blocks(), False
-        before, self._received = self._received, []
+        earlier, self._received = self._received, []
         while not over:
             try:
-                sent = self._step(pace, posts, before, work)
+                outgoing = self._step(pace, posts, earlier, work)
             except VertexError as error:
                 end.failure = error
                 break
-            posts, before = [], []
-            yield from sent
+            posts, earlier = [], []
+            yield from outgoing
             if (coordinator := pace.coordinator) is not None:
                 end.tau, end.reason = coordinator.tau, coordinator.reason
                 end.late = time.monotonic() > until
@@ -331,12 +331,12 @@ class Iterations:
         work.hops += 1
         return ends[0]
 
-    def _step(self, pace: Pace, posts: Blocks, before: Blocks, work: WorkDone) -> Blocks:
+    def _step(self, pace: Pace, posts: Blocks, earlier: Blocks, work: WorkDone) -> Blocks:
         """Take in posts and sweep for a short time; return the posts for others."""
         with combining(self.plan):
-            sent = pace.step(posts, before, _STEP, lambda _, progress: work.add(progress))
-        work.bytes += sum(len(block) for _, block in sent)
-        return sent
+            outgoing = pace.step(posts, earlier, _STEP, lambda _, progress: work.add(progress))
+        work.bytes += sum(len(block) for _, block in outgoing)
+        return outgoing
 
     def _conclude_pace(self, received: Blocks, ends: list[_PaceEnd]) -> None:
         """Take in where all partitions stand when they no longer iterate at their own pace."""

@@ -69,12 +69,12 @@ class LoopEngine:
 
     Args:
         graph: which is loaded; only to know where it is.
-        plan: of the loop.
-        layout: of the adjacency.
+        plan: plan of the loop.
+        layout: layout of the adjacency.
         names: where ids are strings, their codes; forks share them.
-        from_init: why every answer begins with `init`; None where iterations go on from before.
+        from_init: why every answer begins with `init`; None where iterations continue from before.
         choice: the delay bound of answers that begin with `init`; else None.
-        origin: of which this is a fork.
+        origin: the engine of which this is a fork.
         run: how many vertices the graph has, for a run on it as it is loaded.
         phases: see there.
         title: what messages call the loop; by default its name.
@@ -140,7 +140,7 @@ class LoopEngine:
 
         Args:
             named: ids (ascending) of the vertices which are there without edges too.
-            nodes: of an events loop's checkpoint, to go on from there.
+            nodes: segments of an events loop's checkpoint, to continue from.
         """
         create = CreatePartition(tuple(topologies), named, nodes=tuple(nodes))
         if self.names is not None:
@@ -235,7 +235,7 @@ class LoopEngine:
             wrote = part.write and (part.last or report.work.quiet)
             if done and command.write and not (wrote or refused):
                 job, budget, done = replace(job, iterate=False, write=True), None, False
-            if not done:  # else nobody would hear the names of other branches
+            if not done:  # else the names of other branches are not sent
                 job = replace(job, changes=self._untold_names())
         if schedule is not None:
             schedule.end()
@@ -251,7 +251,7 @@ class LoopEngine:
         warm = first.warm and not restarted
         outcome.start = "warm" if warm else "init"
         outcome.start_reason = restarted or (
-            "it went on from the state before" if warm else "it is the first answer"
+            "it continued from the previous state" if warm else "it is the first answer"
         )
         work.seconds = time.perf_counter() - began
         outcome.statistics = {
@@ -288,15 +288,15 @@ class LoopEngine:
         for version in report.versions:
             for segment in version.segments:
                 self._attempts[segment.key.partition] = segment.key.attempt
-            before, aggregates = replace(work), version.aggregates
-            before.add(version.work)
+            done, aggregates = replace(work), version.aggregates
+            done.add(version.work)
             if report.position is not None and report.position.ends:  # not taken in by a master yet
                 algebras = self.plan.program.aggregators
                 parts = [end.progress.aggregates for end in report.position.ends]
                 aggregates = functools.reduce(
                     lambda a, b: combine_aggregates(a, b, algebras), parts
                 )
-            versions.add(replace(version, work=before, aggregates=aggregates))
+            versions.add(replace(version, work=done, aggregates=aggregates))
 
     def _changes(self, command: Command) -> bytes | SegmentRef | None:
         changes = command.changes
@@ -372,17 +372,17 @@ class LoopEngine:
 
     @property
     def saves_state(self) -> bool:
-        """Whether a snapshot has a state; an answer that begins with `init` needs none."""
+        """True if a snapshot has a state; an answer that begins with `init` needs none."""
         return self.from_init is None
 
     @property
     def saves_with_graph(self) -> bool:
-        """Whether a state is stored with the edges only."""
+        """True if a state is stored with the edges only."""
         return self.plan.program.algebra is None
 
     @property
     def restores_state(self) -> bool:
-        """Whether this can go on from a state of another engine's."""
+        """True if this can continue from the state of another engine."""
         return self.saves_state and not self.saves_with_graph
 
     def checkpoint(self) -> list[SegmentRef]:
@@ -442,9 +442,9 @@ class LoopEngine:
         """
         codes = None
         if self.names is not None:
-            before, names = state_names(store, [ref for ref in refs if ref.group == STATE_NAMES])
-            now, order = self.names.of(names), np.argsort(before)
-            codes = None if np.array_equal(before, now) else (before[order], now[order])
+            stored, names = state_names(store, [ref for ref in refs if ref.group == STATE_NAMES])
+            now, order = self.names.of(names), np.argsort(stored)
+            codes = None if np.array_equal(stored, now) else (stored[order], now[order])
         states = tuple(ref for ref in refs if ref.group != STATE_NAMES)
         changes = self._untold_names()
         self._job(LoopCommand(self._version, changes=changes, restore=RestoreState(states, codes)))
@@ -499,7 +499,7 @@ class LoopEngine:
 
 
 def _limit_met(budget: Budget, work: WorkDone, began: float) -> str | None:
-    """Which limit of a budget was met, if any; see `branch_loop.not_quiet`."""
+    """Return the limit of a budget that was met, if any."""
     if budget.cancelled is not None and budget.cancelled():
         return "cancelled"
     if budget.iterations is not None and work.iterations >= budget.iterations:
@@ -516,8 +516,8 @@ class SnapshotSchedule:
 
     Args:
         snapshots: when they are due, and who takes them.
-        partitions: of the run.
-        parts: what partitions have stored, by the number of the snapshot; see `LoopEngine`.
+        partitions: number of partitions of the run.
+        parts: what partitions have stored, by the number of the snapshot.
         work: that was done before.
         waits: a command ends when its snapshot is stored, as tasks do not stay.
     """

@@ -29,7 +29,7 @@ def loop_of_snapshots(loop: str) -> str:
 
 
 def acknowledged_changes(newest: Manifest | None) -> int:
-    """How many changes are lost where another loop takes the place of this newest version."""
+    """Return the number of changes lost if another loop takes the place of this version."""
     return 0 if newest is None else newest.statistics.get("main", {}).get("received", 0)
 
 

@@ -42,9 +42,9 @@ class LoopTask:
     """The callable which an `Exchange` runs.
 
     Args:
-        plan: of the loop.
-        layout: of the adjacency.
-        key: of the loop's partitions in each process.
+        plan: plan of the loop.
+        layout: layout of the adjacency.
+        key: key of the loop's partitions in each process.
         choice: the delay bound of a program that is computed anew; None for one that is not.
         run: how many vertices the graph has that a run is on; None for a main loop or branch.
     """
@@ -136,7 +136,7 @@ class LoopTask:
         else:
             live = self._partition(partition, command)
         report.seconds["load"] = time.perf_counter() - clock
-        live.restarted, live.sent, report.warm = "", 0, live.begun
+        live.restarted, live.bytes_sent, report.warm = "", 0, live.begun
         if command.changes is not None:
             clock = time.perf_counter()
             columns = self._columns(command.changes)
@@ -160,7 +160,7 @@ class LoopTask:
             yield from live.restore(command.restore)
         self._snapshot(partition, live, command, report)
         report.restarted, report.names = live.restarted, live.new_names()
-        report.work.bytes += live.sent
+        report.work.bytes += live.bytes_sent
         report.aggregates = live.aggregates
         report.clock, report.pending = live.clock, live.pending
         report.vertices, report.edges = live.vertices, live.edges
@@ -253,43 +253,43 @@ Array = NDArray[Any]
 
 
 class LoopPartition(Protocol):
-    """A graph and a program's state on it, which goes on from before or is computed anew.
+    """A graph and a program's state on it, which continues from before or is computed anew.
 
     Attributes:
-        plan: of the loop.
+        plan: plan of the loop.
         refused: the last batch was refused, as a change met no edge.
         restarted: why iterations began with `init` again in this command, or "".
-        sent: bytes to other partitions in this command, without those that `iterate` reports.
+        bytes_sent: bytes to other partitions in this command, without those that `iterate` reports.
     """
 
     plan: Plan
     refused: bool
     restarted: str
-    sent: int
+    bytes_sent: int
 
     @property
     def begun(self) -> bool:
-        """Whether iterations go on from the state before."""
+        """True if iterations continue from the previous state."""
 
     @property
     def clock(self) -> int:
-        """How many iterations there were; it never falls."""
+        """The number of iterations; it never falls."""
 
     @property
     def pending(self) -> int:
-        """How many vertices are to gather."""
+        """The number of vertices that are to gather."""
 
     @property
     def vertices(self) -> int:
-        """How many vertices the partition has."""
+        """The number of vertices of the partition."""
 
     @property
     def edges(self) -> int:
-        """How many edges the partition has; each edge counts in one partition."""
+        """The number of edges of the partition; each edge counts in one partition."""
 
     @property
     def aggregates(self) -> dict[str, Any]:
-        """What aggregators read last."""
+        """The values that aggregators read last."""
 
     def create(self, create: CreatePartition) -> Steps[None]:
         """Begin with a graph, before iteration 0."""
@@ -298,13 +298,13 @@ class LoopPartition(Protocol):
         """Return a partition with the same content, to be changed apart from this one."""
 
     def enter(self, plan: Plan) -> None:
-        """Go on as a partition of another loop."""
+        """Continue as a partition of another loop."""
 
     def supersede(self, other: Self) -> None:
-        """Go on in the place of a partition, of which this is a fork."""
+        """Continue in the place of a partition, of which this is a fork."""
 
     def close(self) -> None:
-        """Free the memory; the partition is used no more."""
+        """Free the memory; the partition is no longer used."""
 
     def add_names(self, codes: Array, offsets: Array, data: Array) -> None:
         """Add names of vertices, packed, each with a code that none has yet."""
@@ -319,7 +319,7 @@ class LoopPartition(Protocol):
 
         Args:
             columns: `kind`, `source`, `target` and `value` as those of `Changes`, ids as int64;
-                for events programs also `sent`, see `Deltas.columns`.
+                for events programs also `sent` (`Deltas.columns`).
 
         Returns:
             Counts by the names of `COUNTS`, the changes which were absent, and vertices touched. A
@@ -336,7 +336,7 @@ class LoopPartition(Protocol):
         """Take what a snapshot is to hold, as it is now.
 
         Returns:
-            Whether the state is in it, and what writes it, in any thread, while this goes on.
+            Whether the state is in it, and what writes it, in any thread, while this continues.
         """
 
     def restore(self, state: RestoreState) -> Steps[None]:

@@ -53,7 +53,7 @@ def _create(setting: Setting, graph: Graph, vertices: VertexInput | None) -> Loo
         return _engine_with(setting, with_ids(setting.graph.vertex_input, named))
     options = replace(setting.options, progress=None if in_notebook() else False)
     if program.algebra is None and options.compiled != "require":
-        options = replace(options, compiled=False)  # it cannot be, which is no surprise
+        options = replace(options, compiled=False)  # it cannot be, as expected
     run = Run(
         program, graph, options, params=setting.params, backend=setting.backend, loop=setting.loop
     )
@@ -68,7 +68,7 @@ def _create(setting: Setting, graph: Graph, vertices: VertexInput | None) -> Loo
     else:
         initial = plan.initial
         from_init = _why_from_init(setting, graph, info.string_ids, bool(info.kinds), initial)
-    choice = BoundChoice(1, False, "iterations that go on from the state before are synchronous")
+    choice = BoundChoice(1, False, "iterations from the previous state are synchronous")
     if from_init is not None:
         choice = run.choice(info)
     elif program.algebra is not None:
@@ -107,7 +107,7 @@ def _create(setting: Setting, graph: Graph, vertices: VertexInput | None) -> Loo
 def _why_from_init(
     setting: Setting, graph: Graph, strings: bool, classes: bool, initial: Any
 ) -> str | None:
-    """Return why every answer begins with `init`, if it does; see `why_from_init`."""
+    """Return why every answer begins with `init`, if it does."""
     program, options = setting.program, setting.options
     if options.max_iterations is not None:
         return "it ends after a number of iterations"
@@ -131,7 +131,7 @@ def _listed_vertices(setting: Setting) -> VertexInput | None:
 
 
 def _integers_but_for_parameters(setting: Setting, loaded: Graph) -> bool:
-    """Whether ids are integers in the graph itself, and strings only where parameters name some."""
+    """Return whether the graph itself has integer ids, and only parameters name strings."""
     given = {str(x) for x in setting.program.named_vertices(setting.params).values()}
     table = loaded.string_table
     assert table is not None

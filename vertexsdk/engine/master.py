@@ -1,4 +1,4 @@
-"""What all partitions decide after each iteration: go on, or stop and why. Pure, no I/O."""
+"""The decision of all partitions after an iteration: continue, or stop and why. Pure, no I/O."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vertexsdk.program.algebra import Algebra, VertexId
 
 @dataclass(slots=True)
 class IterationStats:
-    """What one iteration did, in one partition or in all."""
+    """The work of one iteration, in one partition or in all."""
 
     updates: int = 0  # vertices which gathered (events level: deltas gathered)
     changed: int = 0  # vertices which scattered
@@ -66,7 +66,7 @@ class Master:
             self.aggregates = self.identity()
 
     def identity(self) -> dict[str, Any]:
-        """What aggregators read when nobody has contributed."""
+        """Return what aggregators read without contributions."""
         return {name: a.identity for name, a in self.algebras.items()}
 
     def total(self, parts: Iterable[IterationStats]) -> IterationStats:
@@ -78,24 +78,24 @@ class Master:
 
     def advance(self, progress: IterationStats) -> bool:
         """Take in a finished iteration; return whether there is another one to run."""
-        done, before = self.iteration, self.aggregates
+        done, previous = self.iteration, self.aggregates
         self.aggregates = dict(progress.aggregates)
         self.iteration = done + 1
         if done > 0 and self.converged(done, self.aggregates):
             self.reason = "converged"
         elif self.max_iterations is not None and done >= self.max_iterations:
             self.reason = "max_iterations"
-        elif done > 0 and self._quiet(progress, before):
+        elif done > 0 and self._quiet(progress, previous):
             self.reason = "quiet"
         return self.reason is None
 
-    def _quiet(self, progress: IterationStats, before: Mapping[str, Any]) -> bool:
+    def _quiet(self, progress: IterationStats, previous: Mapping[str, Any]) -> bool:
         if progress.pending or progress.sent:
             return False
         if not self.always:
             return True
         return progress.changed == 0 and all(
-            _same(before[k], v) for k, v in self.aggregates.items()
+            _same(previous[k], v) for k, v in self.aggregates.items()
         )
 
 

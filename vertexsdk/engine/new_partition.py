@@ -29,15 +29,16 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class NewPartition:
-    """What `IncrementalPartition.create` begins with.
+    """The graph with which an `IncrementalPartition` begins.
 
     Attributes:
-        topology: of one partition, mirrors and their edges too; ids are codes where names are ids.
+        topology: that of one partition, mirrors and their edges too; ids are codes where names are
+            ids.
         edges: how many edges are out of vertices of this partition; those of an undirected graph
             count at their smaller id.
         named: bool[n], the vertices which are there without edges too.
         kind: uint8[n], the class codes of vertices; None where there are none.
-        placement: of vertices; None is the hash.
+        placement: placement of vertices; None is the hash.
         names: codes (int64[k], ascending) and packed names; None where ids are integers.
     """
 
@@ -55,8 +56,8 @@ def partition_of(
     """Bring together what a partition of a graph that is loaded begins with.
 
     Args:
-        plan: of the loop.
-        layout: of the adjacency.
+        plan: plan of the loop.
+        layout: layout of the adjacency.
         partition: its number.
         create: what is loaded.
     """
@@ -74,20 +75,20 @@ def partition_of(
         t, names = yield from _with_mirrors(t, placement, names)
     source = np.repeat(t.ids, np.diff(t.start))
     counted = np.ones(len(source), np.bool_)
-    own = np.ones(t.n, np.bool_)
+    owned = np.ones(t.n, np.bool_)
     if t.partitions > 1:
         owners = Placement(t.partitions) if placement is None else placement
-        own = owners.of(t.ids) == t.partition
-        counted = np.repeat(own, np.diff(t.start))
+        owned = owners.of(t.ids) == t.partition
+        counted = np.repeat(owned, np.diff(t.start))
     if layout == "undirected":
         counted &= source <= t.ids[t.target]
     packed = None
     if code_step is not None and create.names is not None:
         packed = (np.arange(1, len(create.names[0])) * code_step, *create.names)
     elif code_step is not None and names is not None:
-        packed = (t.ids[own], *names)
+        packed = (t.ids[owned], *names)
     return NewPartition(
-        replace(t, names=None), int(counted.sum()), np.isin(t.ids, named) & own, t.kind,
+        replace(t, names=None), int(counted.sum()), np.isin(t.ids, named) & owned, t.kind,
         placement, packed,
     )  # fmt: skip
 
@@ -111,22 +112,22 @@ def _with_mirrors(
         used = np.zeros(len(slots), np.bool_)
         used[source[some]] = used[target[some]] = True
         place = np.cumsum(used, dtype=np.int32) - 1
-        own = np.flatnonzero(mine[: t.n])
+        local = np.flatnonzero(mine[: t.n])
         block = {
             "ends": slots[used], "source": place[source[some]], "target": place[target[some]],
-            "id": t.ids[own],
+            "id": t.ids[local],
         }  # fmt: skip
         if t.value is not None:
             block["value"] = t.value[some]
         if t.kind is not None:
-            block["kind"] = t.kind[own]
+            block["kind"] = t.kind[local]
         if names is not None:
-            block["offsets"], block["bytes"] = take_strings(*names, own)
+            block["offsets"], block["bytes"] = take_strings(*names, local)
         blocks.append((p, encode_bytes(block)))
     received, _ = yield from end_superstep(blocks, SuperstepEnd())
     parts = [decode(block, trusted=True)[0] for _, block in received]
-    own = np.concatenate([p["id"] for p in parts])
-    ids = np.unique(np.concatenate([own, *(p["ends"] for p in parts)]))
+    owned_ids = np.concatenate([p["id"] for p in parts])
+    ids = np.unique(np.concatenate([owned_ids, *(p["ends"] for p in parts)]))
     n = len(ids)
     places = [np.searchsorted(ids, p["ends"]) for p in parts]
     source, target = (
@@ -140,8 +141,8 @@ def _with_mirrors(
     kind = None
     if t.kind is not None:
         kind = np.full(n, NO_KIND, np.uint8)
-        kind[np.searchsorted(ids, own)] = np.concatenate([p["kind"] for p in parts])
-    whole = Topology(
+        kind[np.searchsorted(ids, owned_ids)] = np.concatenate([p["kind"] for p in parts])
+    topology = Topology(
         t.partition, t.partitions, ids, start, ordered,
         t.ids[:0], np.zeros(t.partitions + 1, np.int64), none,
         np.zeros(t.partitions + 1, np.int64), in_start, in_source, kind,
@@ -149,5 +150,5 @@ def _with_mirrors(
     )  # fmt: skip
     if names is not None:
         joined = join_strings([(p["offsets"], p["bytes"]) for p in parts])
-        names = take_strings(*joined, np.argsort(own))
-    return whole, names
+        names = take_strings(*joined, np.argsort(owned_ids))
+    return topology, names

@@ -1,10 +1,10 @@
-"""A partition that iterates at its own pace: it sweeps, posts what others need, and goes on.
+"""A partition that iterates at its own pace: it sweeps, posts what others need, and continues.
 
 The paper's section 4 between partitions: PREPAREs, ACKNOWLEDGEs and updates for one other partition
-are a post, which is sent at once; nobody waits for a superstep to end. Partition 0 coordinates: it
+are a post, which is sent at once, not at the end of a superstep. Partition 0 coordinates: it
 learns from reports which iterations have terminated, and announces two numbers, the frontier τ and
 the last iteration in which a vertex may commit. The second is τ+B-1 only when all partitions have
-heard of τ: a vertex commits without PREPARE in τ+B-1 by the τ known to its own partition, so nobody
+heard of τ: a vertex commits without PREPARE in τ+B-1 by the τ known to its own partition, so none
 may be further (see `tests.support.protocol`, "knowing τ late"). Each post tells both numbers.
 """
 
@@ -37,15 +37,15 @@ class Pace:
         bound: the delay bound.
         limit: the last iteration to run, or None.
         frontier: the first iteration that has not terminated, as all partitions know.
-        patient: see `Sweeps`.
+        patient: as for `Sweeps`.
         terminated: called with the last iteration that has terminated, each time that the
             coordinator announces one; in all partitions with the same ones.
 
     Attributes:
-        coordinator: of all partitions, in partition 0; else None.
-        waits: it goes on only when a post comes.
-        counts: of `SweepReport`, summed up; and "posts".
-        delays: commits by delay, see `SweepReport`.
+        coordinator: coordinator of all partitions, in partition 0; else None.
+        waits: it continues only when a post comes.
+        counts: counts of `SweepReport`, summed up; and "posts".
+        delays: commits by delay, as in `SweepReport`.
         announced: the frontiers that were announced so far.
     """
 
@@ -80,7 +80,7 @@ class Pace:
     def step(
         self,
         posts: Blocks,
-        before: Blocks,
+        earlier: Blocks,
         seconds: float,
         note: Callable[[int, IterationStats], None],
     ) -> Blocks:
@@ -88,7 +88,7 @@ class Pace:
 
         Args:
             posts: that have come, as others returned them.
-            before: blocks that came before the first step.
+            earlier: blocks that came before the first step.
             note: is told of every sweep.
         """
         received = decoded(posts)
@@ -99,16 +99,16 @@ class Pace:
             self.processor, self.tau, self._last(self.tau) - self.tau + 1, seconds, self.patient,
             self.allowed,
         )  # fmt: skip
-        sweeps.receive(decoded(before) + received)
+        sweeps.receive(decoded(earlier) + received)
         swept = sweeps.run(note)
         blocks = sweeps.outgoing()
         self.waits, self.clock = not swept.out_of_time, max(self.clock, swept.clock)
-        sent: Sent = [(q, swept.sent.get(q, [])) for q in sorted(blocks)]
+        updates: Sent = [(q, swept.sent.get(q, [])) for q in sorted(blocks)]
         self._count(swept)
         if self.coordinator is not None:
-            self._coordinate(self.coordinator, swept.low, sent, received, blocks)
+            self._coordinate(self.coordinator, swept.low, updates, received, blocks)
         else:
-            self._report(swept.low, sent, blocks)
+            self._report(swept.low, updates, blocks)
         self.counts["posts"] += len(blocks)
         for block in blocks.values():
             block["meta"] |= {"tau": self.tau, "allowed": self.allowed}
@@ -130,43 +130,43 @@ class Pace:
         for tau in announced[len(self.announced) :]:
             self._announce(tau)
 
-    def _report(self, low: int | None, sent: Sent, blocks: dict[int, Block]) -> None:
+    def _report(self, low: int | None, updates: Sent, blocks: dict[int, Block]) -> None:
         """Add a report for the coordinator, if there is something to tell."""
         told = PaceReport(low, self.tau, self.clock, self.waits, tuple(self._received), ())
-        if not sent and told == self._told:
+        if not updates and told == self._told:
             return
         self._told = told
         if 0 not in blocks:
             blocks[0] = {"meta": {}}
-            sent.append((0, []))
-        blocks[0]["meta"]["report"] = told._replace(sent=sent)
+            updates.append((0, []))
+        blocks[0]["meta"]["report"] = told._replace(sent=updates)
 
     def _coordinate(
         self,
         coordinator: Coordinator,
         low: int | None,
-        sent: Sent,
+        updates: Sent,
         received: Received,
         blocks: dict[int, Block],
     ) -> None:
         """Take in all reports, and add announcements for all."""
         counts = tuple(self._received)
-        report = PaceReport(low, self.tau, self.clock, self.waits, counts, sent)
+        report = PaceReport(low, self.tau, self.clock, self.waits, counts, updates)
         coordinator.report(0, report)
         for source, _, meta in received:
             if "report" in meta:
                 coordinator.report(source, PaceReport(*meta["report"]))
         if not coordinator.advance():
             return
-        before = self.tau
+        previous = self.tau
         self.tau, self.allowed, self.waits = coordinator.tau, coordinator.last, False
         for q in range(1, coordinator.partitions):
             if q not in blocks:
                 blocks[q] = {"meta": {}}
                 coordinator.posted(0, q)
-            if self.tau > before:
+            if self.tau > previous:
                 blocks[q]["meta"]["announced"] = self.tau
-        if self.tau > before:
+        if self.tau > previous:
             self._announce(self.tau)
 
     def _count(self, swept: Any) -> None:
@@ -214,16 +214,16 @@ def delay_table(delays: NDArray[np.int64]) -> dict[str, int]:
 
 
 class PaceReport(NamedTuple):
-    """What a partition tells the coordinator after a step.
+    """The report of a partition to the coordinator after a step.
 
     Attributes:
         low: the least iteration in which a vertex here may still commit; None: nothing to do.
         heard: the frontier by which it made the step.
         clock: the last iteration in which a vertex here has committed.
-        waits: it goes on only when a post comes.
+        waits: it continues only when a post comes.
         received: by partition, how many of its posts have been received in all.
         sent: since the report before, the destination of each post, and the iterations of the
-            updates in it: see `SweepReport.sent`.
+            updates in it, as in `SweepReport.sent`.
     """
 
     low: int | None
@@ -276,7 +276,7 @@ class Coordinator:
         return "max_iterations" if self.limit is not None and self.tau > self.limit else None
 
     def posted(self, source: int, destination: int, iterations: Sequence[int] = ()) -> None:
-        """Tell of a post; see `PaceReport.sent`."""
+        """Note a post; `iterations` are those of the updates in it."""
         self._posts[source, destination].append(iterations)
         for iteration in iterations:
             self._frontier.sent(destination, iteration)
@@ -293,16 +293,16 @@ class Coordinator:
                     more = True
 
     def _is_covered(self, partition: int, report: PaceReport) -> bool:
-        before = self._received[partition]
+        counted = self._received[partition]
         return all(
-            count - before[source] <= len(self._posts[source, partition])
+            count - counted[source] <= len(self._posts[source, partition])
             for source, count in enumerate(report.received)
         )
 
     def _take(self, partition: int, report: PaceReport) -> None:
-        before = self._received[partition]
+        counted = self._received[partition]
         for source, count in enumerate(report.received):
-            for _ in range(count - before[source]):
+            for _ in range(count - counted[source]):
                 for iteration in self._posts[source, partition].popleft():
                     self._frontier.received(partition, iteration)
         self._received[partition] = list(report.received)
@@ -321,7 +321,7 @@ class Coordinator:
         moved = self._frontier.advance()
         if not moved and all(self._waits) and not any(self._posts.values()) and not self.reason:
             raise RunError(
-                f"no partition goes on from iteration {self.tau} with a delay bound of "
+                f"no partition continues from iteration {self.tau} with a delay bound of "
                 f"{self._frontier.bound}: run with delay_bound=1, and report this"
             )
         return moved
@@ -335,7 +335,7 @@ class Frontier:
     says the first only; without the second a vertex could commit in t+1 before it has all updates
     of t, and B = 1 would not be synchronous.
 
-    A vertex which commits in `last` = τ+B-1 asks nobody. So τ and `last` stay where they are while
+    A vertex which commits in `last` = τ+B-1 asks no other. So τ and `last` stay as they are while
     an update made in `last` is in transit: its consumer, who was not asked, must not commit further
     before it has come.
 
@@ -366,7 +366,7 @@ class Frontier:
 
     @property
     def quiet(self) -> bool:
-        """Whether the loop has terminated: nothing to do, and no update in transit (4.3)."""
+        """True if the loop has terminated: nothing to do, and no update in transit (4.3)."""
         idle = all(low is None for low in self.lows)
         return idle and not self.transit
 
@@ -410,15 +410,15 @@ class Frontier:
 
         A loop that is quiet stays at its τ; inputs, given that iteration, start it again.
         """
-        before = self.tau, self.last
+        previous = self.tau, self.last
         if not self._asked_nobody():
             lows = [low for low in self.lows if low is not None]
             lows += [iteration for _, iteration in self.transit]
             self.tau = max(self.tau, min(lows, default=self.tau))
             heard = [self.tau if tau is None else tau for tau in self.heard]
             self.last = max(self.last, min(heard) + self.bound - 1)
-        return (self.tau, self.last) != before
+        return (self.tau, self.last) != previous
 
     def _asked_nobody(self) -> bool:
-        """Whether an update that needed no PREPARE is in transit."""
+        """Return whether an update that needed no PREPARE is in transit."""
         return any(iteration >= self.last for _, iteration in self.transit)

@@ -41,7 +41,7 @@ SPARE = 1 << 16  # places of vertices that went which are always kept
 
 @dataclass(slots=True)
 class ResolvedChanges:
-    """What a batch of changes comes to in one partition; nothing is changed yet.
+    """The result of a batch of changes in one partition; nothing is changed yet.
 
     Attributes:
         edits: one per edge with an end here that changes.
@@ -61,11 +61,11 @@ class PartitionGraph:
 
     Args:
         arena: where it is; `create` fills a new one.
-        layout: of the adjacency.
+        layout: layout of the adjacency.
         partition, partitions: the partition's number, and how many there are.
-        threads: that kernels may use.
+        threads: number of threads that kernels may use.
         columns: dtype and default of every other array with an entry for each place, by name.
-        value: value dtype of the program, see `edge_attributes`.
+        value: value dtype of the program (`edge_attributes`).
     """
 
     def __init__(
@@ -98,9 +98,9 @@ class PartitionGraph:
             self.arena.resize(name, 0, dtype)
         self._grow(0)
         self.arena["named"][...] = new.named
-        everyone = np.arange(t.n)
-        alive = (self._degrees(everyone) > 0) | new.named
-        self.arena["alive"][...] = alive & self.mirrors.are_local(everyone)
+        all_places = np.arange(t.n)
+        alive = (self._degrees(all_places) > 0) | new.named
+        self.arena["alive"][...] = alive & self.mirrors.are_local(all_places)
         self.arena.meta["vertices"] = int(self.arena["alive"].sum())
 
     @property
@@ -110,11 +110,11 @@ class PartitionGraph:
 
     @property
     def vertices(self) -> int:
-        """How many vertices the partition has."""
+        """The number of vertices of the partition."""
         return int(self.arena.meta["vertices"])
 
-    def everyone(self) -> Array:
-        """The places (int32, ascending) of all vertices that are there."""
+    def present_places(self) -> Array:
+        """Return the places (int32, ascending) of all vertices that are there."""
         alive = self.arena["alive"]
         if self.vertices == len(alive):
             return np.arange(len(alive), dtype=np.int32)
@@ -134,16 +134,16 @@ class PartitionGraph:
         """
         kind, source, target, value = (columns[n] for n in ("kind", "source", "target", "value"))
         mirrors = self.mirrors
-        number, own = np.arange(len(kind)), mirrors.owns(source)
+        number, owned = np.arange(len(kind)), mirrors.owns(source)
         if not self.alone:
-            number = np.flatnonzero(own | mirrors.owns(target))
+            number = np.flatnonzero(owned | mirrors.owns(target))
             kind, source, target, value = (x[number] for x in (kind, source, target, value))
-            own = own[number]
+            owned = owned[number]
         a, b = self._places(kind, source, target)
         edits, counts, absent = self.adjacency.resolve(kind, a, b, value)
         if not self.alone:
-            counts = self.adjacency.resolve(kind[own], a[own], b[own], value[own])[1]
-            absent &= own
+            counts = self.adjacency.resolve(kind[owned], a[owned], b[owned], value[owned])[1]
+            absent &= owned
         return ResolvedChanges(edits, mirrors.are_local(edits.row), counts, number[absent].tolist())
 
     def edit(self, changes: ResolvedChanges) -> tuple[Edits, Array, Array]:
@@ -174,18 +174,18 @@ class PartitionGraph:
         unknown = (kind == 0) & ((a < 0) | (b < 0))
         if unknown.any():
             ids = np.concatenate([source[unknown & (a < 0)], target[unknown & (b < 0)]])
-            before = self.index.n
+            previous_size = self.index.n
             self.index.add(np.unique(ids))
-            self._grow(before)
+            self._grow(previous_size)
             a, b = self.index.find(source), self.index.find(target)
         return a, b
 
-    def _grow(self, before: int) -> None:
+    def _grow(self, previous_size: int) -> None:
         n = self.index.n
         self.adjacency.grow(n)
         self.mirrors.grow(self.arena["ids"])
         for name, (_, default) in self._columns.items():
-            self.arena.resize(name, n)[before:] = default
+            self.arena.resize(name, n)[previous_size:] = default
 
     def _degrees(self, places: Array) -> Array:
         """Edges in and out of vertices."""
@@ -202,10 +202,10 @@ class PartitionGraph:
         there = (self._degrees(places) > 0) | a["named"][places]
         was = a["alive"][places] != 0
         fresh: Array = places[there & ~was]
-        gone = places[was & ~there]
+        dropped = places[was & ~there]
         a["alive"][places] = there
-        a.meta["vertices"] += len(fresh) - len(gone)
-        return fresh.astype(np.int32), gone
+        a.meta["vertices"] += len(fresh) - len(dropped)
+        return fresh.astype(np.int32), dropped
 
     def order_rows(self) -> bool:
         """Have rows, and vertices, in the order of ids, as in a graph that is loaded as it is now.
@@ -221,8 +221,8 @@ class PartitionGraph:
 
     def _used_places(self) -> Array:
         """The places of the vertices that are there, and of mirrors with edges, ascending by id."""
-        order, everyone = self.index.order, np.arange(self.index.n)
-        used_mirrors = (self._degrees(everyone) > 0) & ~self.mirrors.are_local(everyone)
+        order, all_places = self.index.order, np.arange(self.index.n)
+        used_mirrors = (self._degrees(all_places) > 0) & ~self.mirrors.are_local(all_places)
         used: Array = order[(self.arena["alive"][order] != 0) | used_mirrors[order]]
         return used
 
@@ -246,16 +246,16 @@ class PartitionGraph:
         order = self.index.order
         alive = self.arena["alive"][order] != 0
         used = order[alive | (self._degrees(order) > 0)]
-        own = np.flatnonzero(self.mirrors.are_local(used))
+        local = np.flatnonzero(self.mirrors.are_local(used))
         rank = np.empty(self.index.n, np.int32)
         rank[used] = np.arange(len(used), dtype=np.int32)
         symmetric = self.layout == "undirected"
         ways = {"out": FORWARD, "in": BACKWARD}.get(direction, FORWARD | BACKWARD)
         target, pick, reverse, lengths = self.adjacency.arrange(
-            used[own], rank, FORWARD if symmetric else ways, as_set=direction == "undirected"
+            used[local], rank, FORWARD if symmetric else ways, as_set=direction == "undirected"
         )
         start = np.zeros(len(used) + 1, np.int64)
-        start[own + 1] = lengths
+        start[local + 1] = lengths
         both = direction == "both" and not symmetric
         rows = AdjacencyRows(
             np.cumsum(start), target, self.adjacency.values_at(pick), reverse if both else None,
@@ -285,9 +285,9 @@ class PartitionGraph:
         """
         row, target, value = self.edges()
         if not self.alone:
-            own = self.mirrors.are_local(row)
-            row, target = row[own], target[own]
-            value = None if value is None else value[own]
+            local = self.mirrors.are_local(row)
+            row, target = row[local], target[local]
+            value = None if value is None else value[local]
         count = np.bincount(row, minlength=self.index.n)
         return self.arena["ids"], count, target, value
 
@@ -324,7 +324,7 @@ class VertexIndex:
 
     @property
     def ascending(self) -> bool:
-        """Whether places ascend by id, as they do in a graph as it is loaded."""
+        """True if places ascend by id, as they do in a graph as it is loaded."""
         order = self.order
         return bool((order[1:] > order[:-1]).all())
 
@@ -341,7 +341,7 @@ class VertexIndex:
 
     @property
     def n(self) -> int:
-        """How many places there are."""
+        """The number of places."""
         return self.arena.length("ids")
 
     def _tabulate(self) -> None:
@@ -359,20 +359,20 @@ class VertexIndex:
 
     def find(self, ids: Array) -> Array:
         """The places of ids (int32), -1 for those which have none."""
-        found = np.empty(len(ids), np.int32)
+        places = np.empty(len(ids), np.int32)
         base = self.arena.meta["table"]
         if base is not None:
             table, look_up = self.arena["table"], kernels.look_up
             call: Any = look_up
-            in_parts(len(ids), self.threads, lambda a, b: call(a, b, ids, table, base, found))
-            return found
+            in_parts(len(ids), self.threads, lambda a, b: call(a, b, ids, table, base, places))
+            return places
         known = self.arena["sorted"]
         at = np.minimum(np.searchsorted(known, ids), max(len(known) - 1, 0))
-        found[:] = -1
+        places[:] = -1
         if len(known):
             here = known[at] == ids
-            found[here] = self.order[at[here]]
-        return found
+            places[here] = self.order[at[here]]
+        return places
 
     def add(self, ids: Array) -> None:
         """Give places to ids which have none; distinct, ascending."""
@@ -439,7 +439,7 @@ class VertexNames:
         return int(codes[at]) if known else -1
 
 
-# The adjacency of a partition whose graph changes, in an arena; see `row_edits`.
+# The adjacency of a partition whose graph changes, in an arena, in rows of `row_edits`.
 #
 # Out-rows and in-rows are kept apart where edges have a direction. Where methods follow edges both
 # ways, or the graph is undirected, one set of rows of neighbours serves as both. In rows of
@@ -447,7 +447,7 @@ class VertexNames:
 
 
 class RowTopology:
-    """The arrays of an adjacency as methods and messages take them; see `Topology`."""
+    """The arrays of an adjacency, in the form of a `Topology` for methods and messages."""
 
     partition, partitions, ghosts = 0, 1, 0
     kind = reverse = names = producers = in_order = None
@@ -463,7 +463,7 @@ class RowTopology:
         self.in_value = into.read("value") if valued else self.in_source
 
     def in_cuts(self, parts: int) -> NDArray[np.int64]:
-        """Cut the vertices into ranges with about equal numbers of in-edges; see `Topology`."""
+        """Cut the vertices into ranges with about equal numbers of in-edges."""
         if parts == 1:
             return np.array([0, self.n], np.int64)
         ends = np.cumsum(self.in_stop - self.in_start)
@@ -482,7 +482,7 @@ class Adjacency:
         arena: where it is.
         layout: "directed", "undirected" (edges without direction) or "neighbours".
         threads: for large batches.
-        value_type: value dtype of the program, see `edge_attributes`.
+        value_type: value dtype of the program (`edge_attributes`).
     """
 
     def __init__(self, arena: Arena, layout: str, threads: int, value_type: str | None) -> None:
@@ -493,12 +493,12 @@ class Adjacency:
 
     @property
     def bits(self) -> bool:
-        """Whether values of entries are ways of edges."""
+        """True if values of entries are ways of edges."""
         return self.layout == "neighbours"
 
     @property
     def edges(self) -> int:
-        """How many edges there are; one without direction counts once."""
+        """The number of edges; one without direction counts once."""
         return int(self.arena.meta["edges"])
 
     def topology(self, ids: Array) -> RowTopology:
@@ -559,12 +559,12 @@ class Adjacency:
     def resolve(
         self, kind: Array, source: Array, target: Array, value: Array
     ) -> tuple[Edits, dict[str, int], Array]:
-        """What changes in order come to; nothing is changed yet.
+        """Resolve changes, in order; nothing is changed yet.
 
         Args:
-            kind: uint8[k], see `Changes`.
+            kind: uint8[k], as in `Changes`.
             source, target: int32[k] places, -1 for vertices that have none; an edge without
-                direction has one spelling, see `cast`.
+                direction has one spelling (`cast`).
             value: [k] or [k, w]; see `edge_attributes` for changes without one.
 
         Returns:
@@ -589,15 +589,15 @@ class Adjacency:
         old, new = np.empty((2, k, width), np.int64)
         numbers = np.zeros(len(COUNTS), np.int64)
         resolve: Any = kernels.resolve
-        found = resolve(
+        count = resolve(
             a, b, kind[here], bits, place, pool, *self._gaps(width), what, old, new, head, numbers,
             missing,
         )  # fmt: skip
         absent[here] = missing
         numbers[COUNTS.index("absent")] += len(absent) - k
-        at = head[:found]
-        values = (self._of_bits(x[:found]) for x in (old, new))
-        edits = Edits(a[at], b[at], what[:found], *values)
+        at = head[:count]
+        values = (self._of_bits(x[:count]) for x in (old, new))
+        edits = Edits(a[at], b[at], what[:count], *values)
         return edits, dict(zip(COUNTS, numbers.tolist(), strict=True)), absent
 
     def _value_bits(self, values: Array) -> Array:
@@ -653,8 +653,8 @@ class Adjacency:
         out_what, bits = np.empty(k, np.uint8), np.empty(k, np.uint8)
         net: Any = kernels.net_bits
         arrays = [self.out.array(name) for name in ("start", "stop", "key", "value")]
-        found = net(row[order], key[order], what, way, *arrays, out_row, out_key, out_what, bits)
-        return Edits(out_row[:found], out_key[:found], out_what[:found], bits[:found], bits[:found])
+        count = net(row[order], key[order], what, way, *arrays, out_row, out_key, out_what, bits)
+        return Edits(out_row[:count], out_key[:count], out_what[:count], bits[:count], bits[:count])
 
     def entries(self) -> tuple[Array, Array]:
         """Every edge once: its row, and the place of its entry in the pool of out-rows."""
@@ -729,7 +729,7 @@ class Adjacency:
 
 
 def _added(what: Array) -> int:
-    """How many more entries there are after edits of these kinds."""
+    """Return how many more entries there are after edits of these kinds."""
     return int((what == kernels.INSERT).sum() - (what == DELETE).sum())
 
 

@@ -1,4 +1,4 @@
-"""Where a run's wall time went, phase by phase, so that the phases add up to the whole.
+"""The wall time of a run, phase by phase, so that the phases add up to the whole.
 
 Of the tasks of a hop, which run side by side, the one that ended last is followed: the time until
 it began, what it did, and the time until the driver had its report.
@@ -44,7 +44,7 @@ class PhaseTimer:
 
     @contextlib.contextmanager
     def timed(self, phase: str) -> Iterator[None]:
-        """Add what the block takes; where it commits, it is no time of the driver's."""
+        """Add what the block takes; the time of a commit is not the driver's."""
         began = time.perf_counter()
         yield
         passed = time.perf_counter() - began
@@ -83,7 +83,7 @@ class PhaseTimer:
             self.add(phase, seconds)
         self.add("encode", ended - began - task.imported - sum(parts.values()))
 
-    def whole(self, total: float) -> dict[str, float]:
+    def complete(self, total: float) -> dict[str, float]:
         """Every phase, and the `rest`, of a run of `total` seconds."""
         known = sum(self.seconds.values())
         return {**self.seconds, "rest": max(total - known, 0.0)}

@@ -1,4 +1,4 @@
-"""What a Spark task runs for one partition: messages in, iterations, messages and state out.
+"""The work of a Spark task for one partition: messages in, iterations, messages and state out.
 
 A step is one iteration of all the partition's vertices: gather, change the graph, scatter,
 deliver. With a single partition a hop holds many steps; with several it holds one.
@@ -84,7 +84,7 @@ class Processor:
             self.v.gathered = self.v.agg.copy()
         self.boundary: Boundary | None = None  # where the delay bound is above 1
         self.reading: Mapping[str, Any] = {}  # what aggregators read there
-        self._all: Array = np.empty(0, np.int32)  # see `_everyone`
+        self._all: Array = np.empty(0, np.int32)  # kept by `_all_vertices`
         self.outgoing: dict[int, dict[str, Any]] = {}
         self.partial: dict[str, Any] = {}
         self.restructured = False
@@ -95,13 +95,13 @@ class Processor:
         made.lazy = plan.always and topology.partitions == 1
         if plan.shape == "derived":
             # no messages are kept: rows are recomputed from the state of their sources
-            own = weakref.proxy(self)  # so that its arrays are freed with it
-            made.derived = lambda slots: own.methods[0].repair(own.v, own.delivery, slots)
+            part = weakref.proxy(self)  # so that its arrays are freed with it
+            made.derived = lambda slots: part.methods[0].repair(part.v, part.delivery, slots)
         return made
 
     @property
     def count(self) -> int:
-        """How many vertices the partition has; one which was just created counts once it ran."""
+        """The number of vertices of the partition; one just created counts once it ran."""
         return self.v.topology.n - len(self.v.created)
 
     def set_vertices(self, count: int) -> None:
@@ -132,7 +132,7 @@ class Processor:
             progress.messages += methods.scatter(scope, part)
         self._follow(log, progress)
         v, n = self.v, self.v.topology.n
-        if self.delivery.due:  # and so everybody gathers, and nobody is elsewhere
+        if self.delivery.due:  # and so all vertices gather, and all are here
             progress.pending = n
         else:
             changed = self.delivery.finish(self.v.msg, self.v.agg)
@@ -151,10 +151,10 @@ class Processor:
     def _begin(self, read: dict[str, Any]) -> Array:
         log = self.new_log()
         scope = Scope(self.v, self.delivery, 0, read, self.partial, log)
-        for methods, part in self.by_class(self._everyone()):
+        for methods, part in self.by_class(self._all_vertices()):
             methods.init(scope, part)
         self._follow(log, None)
-        return self._everyone()
+        return self._all_vertices()
 
     def _gather(self, iteration: int, read: dict[str, Any], progress: IterationStats) -> Array:
         v = self.v
@@ -169,15 +169,15 @@ class Processor:
         moved, v.moved = v.moved, v.moved[:0]
         todo = self._differing(v.pending)
         if v.all_pending or self.plan.always:
-            todo = self._everyone()
+            todo = self._all_vertices()
         elif len(created) or len(moved) or v.once:
             extra = np.fromiter(v.once, np.int32, len(v.once))
             todo = merged(todo, created, moved, extra)
         v.all_pending = False
         v.pending = todo[:0]
         with _once(v, self) as again:
-            found = [methods.gather(scope, part) for methods, part in self.by_class(todo)]
-            senders = found[0] if len(found) == 1 else np.concatenate(found)
+            parts = [methods.gather(scope, part) for methods, part in self.by_class(todo)]
+            senders = parts[0] if len(parts) == 1 else np.concatenate(parts)
             if v.gathered is not None:
                 v.gathered[todo] = v.agg[todo]
         progress.updates = len(todo)
@@ -201,7 +201,7 @@ class Processor:
         out = np.empty_like(slots)
         return out[: self.module.differing(slots, self.v.agg, self.v.gathered, out)]
 
-    def _everyone(self) -> Array:
+    def _all_vertices(self) -> Array:
         """All vertices; not to be written to."""
         if len(self._all) != self.v.topology.n:
             self._all = np.arange(self.v.topology.n, dtype=np.int32)
@@ -216,7 +216,7 @@ class Processor:
         return [(m, todo[codes == c]) for c, m in enumerate(self.methods)]
 
     def new_log(self) -> MutationLog:
-        """What methods write down that goes beyond their own row."""
+        """Return a log for what methods do beyond their own row."""
         return MutationLog(self.algebra, self.plan.program.value_dtype)
 
     def _schedule(self, vertices: Array) -> None:
@@ -241,7 +241,7 @@ class Processor:
         self._send_once(once)
 
     def _one_shots(self, entries: list[LogEntry]) -> list[tuple[int, Any]]:
-        """Return the (vertex id, message) pairs to vertices which are no targets."""
+        """Return the (vertex id, message) pairs to vertices which are not targets."""
         if entries and self.algebra.kind == "latest":
             raise ProgramError(
                 f"{self.plan.program.name}: emit to a vertex that is not among the targets; with "
@@ -280,8 +280,8 @@ class Processor:
         if self.plan.reaches:
             raise ProgramError(
                 f"{self.plan.program.name} reads the targets of its targets, which are those of "
-                "the graph as the run began: it cannot change the graph, nor send to ids that are "
-                "no vertex"
+                "the graph as the run began: it cannot change the graph, nor send to ids that "
+                "are not vertices"
             )
         pulled = self.delivery.finish(self.v.msg, self.v.agg)
         old = self.v.topology
@@ -363,10 +363,10 @@ class Processor:
 
     def send(self, slots: Array) -> int:
         """Queue the new aggregate of every changed ghost for its owner."""
-        name, sent = "index", self.ghost_values(slots)
+        name, queued = "index", self.ghost_values(slots)
         if self.by_producer is not None and self.v.topology.producers is not None:
-            name, sent = "producer", self.by_producer.outgoing(slots, self.v.msg)
-        for p, index, values in sent:
+            name, queued = "producer", self.by_producer.outgoing(slots, self.v.msg)
+        for p, index, values in queued:
             block = self.outgoing.setdefault(p, {})
             block[name], block["value"] = index, values
         return len(slots)
@@ -418,8 +418,8 @@ class Processor:
             self.restructured = False
         meta["topology"] = self.topology_key
         if self.boundary is not None:
-            own, meta["boundary"] = self.boundary.to_columns()
-            columns |= {f"boundary.{k}": x for k, x in own.items()}
+            border, meta["boundary"] = self.boundary.to_columns()
+            columns |= {f"boundary.{k}": x for k, x in border.items()}
         shared_memory.save(key, columns, meta)
         if version > 1:
             shared_memory.drop(self._key(version - 2))
@@ -430,10 +430,10 @@ class Processor:
         Raises:
             RunError: this host does not have it.
         """
-        found = shared_memory.load(self._key(version))
-        if found is None:
+        saved = shared_memory.load(self._key(version))
+        if saved is None:
             raise RunError(f"partition {self.partition} has lost version {version}")
-        columns, meta = found
+        columns, meta = saved
         if meta["topology"] != self.topology_key:
             self.topology_key = meta["topology"]
             # saved by a run, so its kinds are class numbers already
@@ -442,8 +442,8 @@ class Processor:
         self._set_arrays(VertexArrays.from_columns(self.delivery.topology, columns, meta))
         if "boundary" in meta:
             head = "boundary."
-            own = {k.removeprefix(head): x for k, x in columns.items() if k.startswith(head)}
-            self.boundary = Boundary.from_columns(own, meta["boundary"])
+            border = {k.removeprefix(head): x for k, x in columns.items() if k.startswith(head)}
+            self.boundary = Boundary.from_columns(border, meta["boundary"])
 
     def _set_arrays(self, v: VertexArrays) -> None:
         self.v = v
@@ -460,7 +460,7 @@ class Processor:
         self.delivery.settle(self.v.msg, self.v.agg)
 
     def captured(self) -> tuple[dict[str, Array], dict[str, Any]]:
-        """Return copies of what `restore` takes, and the rest as values for JSON; see `settle`."""
+        """Return copies of what `restore` takes, and the rest as values for JSON."""
         columns, meta = self.v.to_columns(self.algebra)
         columns = {name: copied(values) for name, values in columns.items()}
         columns["id"] = self.v.topology.ids
@@ -473,11 +473,11 @@ class Processor:
         return columns, meta
 
     def described(self) -> dict[str, Described]:
-        """What a segment must have for `restore`; a length that the graph says is checked there."""
-        own, _ = self.v.to_columns(self.algebra)
-        own.pop("producers", None)  # which is stored where the graph has changed
-        columns = described_like(own, rows="")
-        for name in own:
+        """Return what a segment must have for `restore`, without lengths that the graph gives."""
+        arrays, _ = self.v.to_columns(self.algebra)
+        arrays.pop("producers", None)  # which is stored where the graph has changed
+        columns = described_like(arrays, rows="")
+        for name in arrays:
             if name.startswith(("state.", "tracked.")):
                 columns[name] = replace(columns[name], rows="id")
         messages = {"agg": self.v.agg, "gathered": self.v.agg, "once.value": self.v.msg}
@@ -522,9 +522,9 @@ class Processor:
             messages = np.repeat(msg[: t.n], t.stop - t.start[: t.n], axis=0)
         else:
             messages = msg[: t.m]
-        sent = messages != self.algebra.identity
-        sent = sent if sent.ndim == 1 else sent.any(axis=1)
-        return sources[sent], targets[sent], messages[sent]
+        carried = messages != self.algebra.identity
+        carried = carried if carried.ndim == 1 else carried.any(axis=1)
+        return sources[carried], targets[carried], messages[carried]
 
     def result(self) -> dict[str, Array]:
         """Return the state as a base segment's columns: id, fields, and names of string ids."""
@@ -568,10 +568,10 @@ def load_topology(key: str, partition: int) -> Topology:
     Raises:
         LostError: this host does not have it.
     """
-    found = shared_memory.load(key)
-    if found is None:
+    loaded = shared_memory.load(key)
+    if loaded is None:
         raise LostError(f"partition {partition} has lost its graph")
-    return Topology.from_columns(*found)
+    return Topology.from_columns(*loaded)
 
 
 def with_classes(topology: Topology, plan: Plan) -> Topology:
@@ -625,7 +625,7 @@ def methods_of(plan: Plan, num_vertices: int, names: IdCodec | None = None) -> l
     """The methods of every class of the plan's program, as kernels or to be interpreted.
 
     Args:
-        names: of string ids; by default those of the plan.
+        names: names of string ids; by default those of the plan.
     """
     names = names or names_of(plan)
     return [
@@ -683,7 +683,7 @@ class ProducerMessages:
 
         Args:
             slots: ghosts whose producers have sent, ascending.
-            messages: of all vertices.
+            messages: messages of all vertices.
         """
         t = self._t
         cuts = np.searchsorted(slots, t.n + t.ghost_start)
@@ -739,7 +739,7 @@ def check_arrays(v: VertexArrays, shape: str, algebra: Algebra) -> None:
 
     Args:
         shape: the message layout.
-        algebra: of the messages.
+        algebra: algebra of the messages.
 
     Raises:
         CorruptError: a length does not fit the graph, or an index is out of range.
@@ -782,8 +782,8 @@ def check_arrays(v: VertexArrays, shape: str, algebra: Algebra) -> None:
     _require(t.in_order is None or _within(t.in_order, n + len(t.inbound)), "in_order")
     _require(t.inbound_order is None or _within(t.inbound_order, len(t.inbound)), "inbound_order")
     if (rows := v.reach) is not None:
-        whole = len(rows.start) == len(rows.stop) >= slots
-        _require(whole and bool((rows.start <= rows.stop).all()), "reach.start")
+        complete = len(rows.start) == len(rows.stop) >= slots
+        _require(complete and bool((rows.start <= rows.stop).all()), "reach.start")
         _require(_within(rows.start, len(rows.target) + 1), "reach.start")
         _require(_within(rows.stop, len(rows.target) + 1), "reach.stop")
         _require(_within(rows.target, n + rows.size), "reach.target")

@@ -1,4 +1,4 @@
-"""What a run shows while it runs: a live line on a terminal or in a notebook, else log lines."""
+"""The display of a run's progress: a live line on a terminal or in a notebook, else log lines."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class ProgressBar:
         self.close()
 
     def say(self, text: str, done: int | None = None) -> None:
-        """Tell what is going on now, and how many iterations are done."""
+        """Show the current activity, and the number of completed iterations."""
         self._text = text
         _log.info("%s: %s", self.name, text)
         if self._cell is not None:

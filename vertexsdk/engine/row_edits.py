@@ -70,11 +70,11 @@ class Edits:
 
 
 class RowPool:
-    """The rows of every vertex, under names with a prefix; see `_row_kernels`.
+    """The rows of every vertex, under names with a prefix (`_row_kernels`).
 
     Args:
         arena: where they are, or will be.
-        prefix: of their names.
+        prefix: prefix of their names.
         threads: for large batches of edits.
     """
 
@@ -96,7 +96,7 @@ class RowPool:
 
     @property
     def width(self) -> int:
-        """How many numbers the value of an entry has."""
+        """The number of numbers in the value of an entry."""
         return prod(self.shape)
 
     def read(self, name: str) -> Array:
@@ -105,12 +105,12 @@ class RowPool:
 
     @property
     def valued(self) -> bool:
-        """Whether entries have a value."""
+        """True if entries have a value."""
         return self._name("value") in self.arena
 
     @property
     def tail(self) -> int:
-        """Where the pool ends."""
+        """The end of the pool."""
         return int(self.arena.meta[self._name("tail")])
 
     def create(self, lengths: Array, value: Any, shape: tuple[int, ...] = ()) -> None:
@@ -119,7 +119,7 @@ class RowPool:
         Args:
             lengths: int64[n].
             value: dtype of the values, or None.
-            shape: of the value of an entry.
+            shape: shape of the value of an entry.
         """
         self.arena.meta[self._name("shape")] = shape
         n = len(lengths)
@@ -136,24 +136,24 @@ class RowPool:
     def grow(self, n: int) -> None:
         """Have rows, empty ones, for n vertices."""
         for name in ("start", "stop", "room"):
-            before = self.arena.length(self._name(name))
-            self.arena.resize(self._name(name), n)[before:] = 0
+            previous = self.arena.length(self._name(name))
+            self.arena.resize(self._name(name), n)[previous:] = 0
 
     def values(self) -> Array:
         """The values, or something to pass on where there are none."""
         return self.array("value") if self.valued else np.zeros(0, np.int64)
 
     def find(self, row: Array, key: Array) -> Array:
-        """Where entries are in the pool (int64), -1 for those which are not there."""
-        found = np.empty(len(row), np.int64)
+        """Return the places of entries in the pool (int64), -1 for those not in it."""
+        places = np.empty(len(row), np.int64)
         find: Any = kernels.find_edges
         names = ("start", "stop", "key")
         start, stop, pool = (self.array(name) for name in names)
         in_parts(
             len(row), self.threads,
-            lambda a, b: find(a, b, row, key, start, stop, pool, found), PARALLEL_EDITS,
+            lambda a, b: find(a, b, row, key, start, stop, pool, places), PARALLEL_EDITS,
         )  # fmt: skip
-        return found
+        return places
 
     def edit(self, edits: Edits, parts: int) -> list[Callable[[], Any]]:
         """Find room for edits; return the calls that insert, delete and set, side by side."""
@@ -183,7 +183,7 @@ class RowPool:
         return int((self.array("stop") - self.array("start")).sum())
 
     def wasteful(self, entries: int) -> bool:
-        """Whether more than half of the pool is room, or rows that have moved away."""
+        """Return whether more than half of the pool is room, or rows that have moved away."""
         n = self.arena.length(self._name("start"))
         return self.tail > 2 * entries + 8 * n + (1 << 16)
 
@@ -205,14 +205,14 @@ class RowPool:
         Args:
             copy: copies a range of rows: of it, of the rows before, and of those to be filled.
         """
-        before = self.array("start").copy(), self.array("stop").copy(), self.array("key")
+        previous = self.array("start").copy(), self.array("stop").copy(), self.array("key")
         value = self.values()
         self.create(lengths, None, self.shape)
         pool = self.arena.replace(self._name("key"), self.tail)
         if self.valued:
             self.arena.replace(self._name("value"), self.tail * self.width)
         arrays = (
-            *before, value, self.array("start"), self.array("stop"), pool, self.values(),
+            *previous, value, self.array("start"), self.array("stop"), pool, self.values(),
             self.valued,
         )  # fmt: skip
         in_parts(len(lengths), self.threads, lambda a, b: copy(a, b, *arrays))

@@ -18,7 +18,7 @@ from vertexsdk.transport.transport import Transport, is_remote
 
 @dataclass(frozen=True, slots=True)
 class SnapshotInterval:
-    """When a run takes snapshots: after so many iterations, or seconds; the other one is None."""
+    """The interval of a run's snapshots, in iterations or in seconds; the other one is None."""
 
     iterations: int | None = None
     seconds: float | None = None
@@ -26,7 +26,7 @@ class SnapshotInterval:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a program is run; `vertexsdk.run` says what each option means. Made by `checked`."""
+    """The options of a run, as `vertexsdk.run` explains them; `checked` makes them."""
 
     max_iterations: int | None = None
     tolerance: float | None = None
@@ -91,7 +91,7 @@ class RunOptions:
         if (self.snapshots is not None or self.resume) and not self.trusted and pickles(program):
             raise InputError(
                 f"{program.name} has Python objects, which its snapshots hold as pickles, and they "
-                "can run code when read: pass trusted=True if you trust whoever can write to the "
+                "can run code when read: pass trusted=True if you trust all who can write to the "
                 "store"
             )
         return self
@@ -111,17 +111,17 @@ class RunOptions:
 
     def limit_of(self, program: Program) -> int | None:
         """The number of iterations after which a run ends: the option, or else the program's."""
-        own = program.classes[0].cls.max_iterations
-        return own if self.max_iterations is None else self.max_iterations
+        default = program.classes[0].cls.max_iterations
+        return default if self.max_iterations is None else self.max_iterations
 
     def tolerance_of(self, program: Program) -> float:
         """The change of a field that counts as none: the option, or else the program's."""
-        own = program.classes[0].cls.tolerance
-        return float(own if self.tolerance is None else self.tolerance)
+        default = program.classes[0].cls.tolerance
+        return float(default if self.tolerance is None else self.tolerance)
 
 
 def pickles(program: Program) -> bool:
-    """Whether what a run of a program holds is stored as pickles."""
+    """Return whether what a run of a program holds is stored as pickles."""
     if program.algebra is None:
         return True
     algebras = [program.algebra, *program.aggregators.values()]

@@ -35,12 +35,12 @@ from vertexsdk.transport.transport import Blocks
 
 
 class RunPartition:
-    """What `LoopTask` runs iterations of.
+    """The partition of a run that a `LoopTask` iterates.
 
     Args:
-        plan: of the run.
+        plan: plan of the run.
         partition: its number.
-        vertices: of the graph, in all partitions.
+        vertices: number of vertices of the graph, in all partitions.
         choice: the delay bound.
 
     Raises:
@@ -71,7 +71,7 @@ class RunPartition:
             raise LostError(str(error)) from None
 
     def begin(self, begin: BeginRun, report: LoopReport) -> Steps[None]:
-        """Report what the graph is; or go on from a snapshot, if there are segments of one."""
+        """Report the graph's checksum, or continue from a snapshot if there are segments."""
         plan, run = self.plan, self.iterations
         if not begin.segments:
             report.checksum = graph_checksum(graph_of(run))
@@ -86,7 +86,7 @@ class RunPartition:
             self.processor.save(report.version)
 
     def _snapshot(self, request: SnapshotRequest) -> None:
-        """Copy the state as it is now; a thread stores it while iterations go on."""
+        """Copy the state as it is now; a thread stores it while iterations continue."""
         plan = self.plan
         assert plan.store is not None
         if self._snapshots is None:
@@ -114,19 +114,19 @@ class RunPartition:
             blocks: what the superstep before sent here, where tasks do not stay.
         """
         plan, run, work = self.plan, self.iterations, report.work
-        master, before = run.master, run.iterations
+        master, iterations_before = run.master, run.iterations
         if command.position is not None:
-            before = max(command.position.iteration - 1, 0)
+            iterations_before = max(command.position.iteration - 1, 0)
         attempt = command.attempts[self.partition] if command.attempts else None
         with Writer(plan.run, plan.store, plan.loop, self.partition, attempt) as writer:
-            versions = _DueVersions(self, command, writer, work, before)
+            versions = _DueVersions(self, command, writer, work, iterations_before)
             run.after_each = versions.write_if_due
             work.hops += run.alone
             if command.position is not None:
                 run.resume(command.position, blocks, work)
             if command.snapshot is not None and master.reason is None:
                 self._snapshot(command.snapshot)
-                report.cut = replace(work, iterations=run.iterations - before)
+                report.cut = replace(work, iterations=run.iterations - iterations_before)
             if plan.resident or run.alone:
                 report.failure = yield from run.run(work, command.seconds, command.iterations)
                 report.position = None if plan.resident else run.position
@@ -147,7 +147,7 @@ class RunPartition:
                     self._snapshots.close()
                 report.snapshots = self._snapshots.finished()
             report.seconds["commit"] = time.perf_counter() - clock
-        work.iterations = run.iterations - before
+        work.iterations = run.iterations - iterations_before
         work.reason, work.quiet = master.reason, master.reason is not None
         report.statistics, report.aggregates = run.statistics, dict(master.aggregates)
         report.clock, report.vertices = run.iterations, self.processor.count
@@ -163,19 +163,24 @@ class _DueVersions:
     Args:
         part: the partition.
         command: says which versions are due.
-        writer: writes them, while iterations go on.
+        writer: writes them, while iterations continue.
         work: that the command has done so far.
-        before: iterations before the command.
+        iterations_before: iterations before the command.
 
     Attributes:
-        not_finite: of the last version, if the run has ended.
+        not_finite: counts of the last version, if the run has ended.
     """
 
     def __init__(
-        self, part: RunPartition, command: LoopCommand, writer: Writer, work: WorkDone, before: int
+        self,
+        part: RunPartition,
+        command: LoopCommand,
+        writer: Writer,
+        work: WorkDone,
+        iterations_before: int,
     ) -> None:
         self._part, self._every, self._newest = part, command.every, command.after
-        self._writer, self._work, self._before = writer, work, before
+        self._writer, self._work, self._iterations_before = writer, work, iterations_before
         self._versions: list[Version] = []
         self.not_finite: Counts = {}
 
@@ -213,7 +218,7 @@ class _DueVersions:
         work = replace(self._work)
         if unfinished is not None:
             work.add(unfinished)
-        work.iterations = iteration - self._before
+        work.iterations = iteration - self._iterations_before
         self._versions.append(
             Version(
                 iteration, [], dict(run.master.aggregates), work, processor.count,
@@ -268,10 +273,10 @@ def captured(run: Iterations, loaded: Array) -> tuple[Columns, dict[str, Any]]:
 def restore(
     run: Iterations, store: Store, refs: Sequence[SegmentRef], *, alike: bool, trusted: bool
 ) -> Steps[None]:
-    """Have a partition that has not begun go on from a snapshot of the same graph.
+    """Continue from a snapshot of the same graph, in a partition that has not begun.
 
     Args:
-        refs: of all partitions that there were.
+        refs: segments of all partitions that there were.
         alike: the graph is divided as it was then.
         trusted: pickled objects may be read.
 
@@ -281,10 +286,10 @@ def restore(
     """
     part = run.processor
     events = isinstance(part, EventPartition)
-    own = [ref for ref in refs if ref.key.partition == part.partition] if alike else refs
+    used = [ref for ref in refs if ref.key.partition == part.partition] if alike else refs
     aggregates = run.plan.program.aggregators
     described = _described(part, aggregates)
-    read = [_read(store, ref, described, trusted=trusted) for ref in own]
+    read = [_read(store, ref, described, trusted=trusted) for ref in used]
     columns, meta = read[0]
     if alike and meta["placed"] != zlib.crc32(graph_of(run).ids.data):
         raise InputError(
@@ -293,7 +298,7 @@ def restore(
         )
     if events:
         part.clear()
-        for ref, (pickled, _) in zip(own, read, strict=True):
+        for ref, (pickled, _) in zip(used, read, strict=True):
             with store.naming_segment(ref):
                 content = unpickle(pickled["pickle"].tobytes(), *PICKLED)
                 part.take_over(*content)
@@ -311,7 +316,7 @@ def restore(
 def _described(
     part: Processor | EventPartition, aggregators: Mapping[str, Algebra]
 ) -> dict[str, Described]:
-    """What the segments of a snapshot must have."""
+    """Return what the segments of a snapshot must have."""
     if isinstance(part, EventPartition):
         return {"pickle": Described(np.uint8, rows="")}
     described = part.described()
@@ -351,17 +356,17 @@ def _divided(part: Processor, read: Sequence[tuple[Columns, dict[str, Any]]]) ->
     why = _undivided(part, read)
     if why is not None:
         raise InputError(
-            f"{plan.program.name}: {why}, so it goes on with {len(read)} partitions only "
+            f"{plan.program.name}: {why}, so it continues with {len(read)} partitions only "
             f"(partitions={len(read)})"
         )
     ids, n = v.topology.ids, v.topology.n
-    everyone = np.zeros(n, np.bool_)
+    restored = np.zeros(n, np.bool_)
     pending, same = [ids[:0]], np.zeros(n, np.bool_)
     for columns, meta in read:
         then = columns["id"]
         rows = np.flatnonzero(np.isin(then, ids))
         at = np.searchsorted(ids, then[rows])
-        everyone[at] = True
+        restored[at] = True
         for name, values in v.states.items():
             values[at] = columns[f"state.{name}"][rows]
         for name, values in v.tracked.items():
@@ -378,9 +383,9 @@ def _divided(part: Processor, read: Sequence[tuple[Columns, dict[str, Any]]]) ->
                 if there < n and ids[there] == vertex:
                     v.once[there] = columns["once.value"][k]
         v.all_pending = bool(meta["all_pending"])
-    if not everyone.all():
+    if not restored.all():
         raise InputError(
-            f"{plan.program.name}: the snapshot lacks {np.count_nonzero(~everyone):,} vertices of "
+            f"{plan.program.name}: the snapshot lacks {np.count_nonzero(~restored):,} vertices of "
             "the graph; resume with the graph of which it is"
         )
     yield from _combine(part)
@@ -425,7 +430,7 @@ def _recompute(delivery: Delivery, slots: Array, msg: Array, agg: Array) -> None
 
 
 def _equal(a: Array, b: Array) -> Array:
-    """Which rows have the same values."""
+    """Return which rows have the same values."""
     rows = min(len(a), len(b))
     a, b = a[:rows], b[:rows]
     same: Array = (a == b) | ((a != a) & (b != b))

@@ -1,4 +1,4 @@
-"""The thread of a partition that stores its snapshots while the loop goes on."""
+"""The thread of a partition that stores its snapshots while the loop continues."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SnapshotWriter:
     """Writes the snapshots of one partition, one after the other.
 
     Args:
-        address: of the store.
+        address: address of the store.
     """
 
     def __init__(self, address: str | Address) -> None:
@@ -55,7 +55,7 @@ class SnapshotWriter:
         try:
             with open_store(self._address, create=False) as store:
                 part.segments = write(store)
-        except Exception as error:  # the loop goes on, and says so
+        except Exception as error:  # the loop continues, and says so
             part.failure = first_line(error)
         part.seconds = time.perf_counter() - began
         return part

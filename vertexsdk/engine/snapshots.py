@@ -3,7 +3,7 @@
 Between two supersteps no message is on its way, so what all partitions hold then is consistent
 (Carbone et al., "Lightweight asynchronous snapshots for distributed dataflows", 2015, section 4.1,
 of one stage). Each takes over copies, or a fork whose pages are copied as they are written to, and
-goes on; a thread encodes and stores them meanwhile (Fernandez et al., "Making state explicit for
+continues; a thread encodes and stores them meanwhile (Fernandez et al., "Making state explicit for
 imperative big data processing", USENIX ATC 2014, section 5: consistent and dirty state).
 """
 
@@ -19,12 +19,12 @@ class SnapshotRequest:
     """A snapshot to be written by all partitions.
 
     Attributes:
-        number: of the snapshot, ascending.
+        number: number of the snapshot, ascending.
         token: its own; what changed is known since the snapshot whose token a partition has.
         graph: with the edges; else only the state, for the edges are in the store with the change
             log.
-        whole: of every vertex, not only of those that changed since the snapshot before.
-        waits: report when it is stored; else a thread writes while the loop goes on.
+        whole: with every vertex, not only those that changed since the snapshot before.
+        waits: report when it is stored; else a thread writes while the loop continues.
     """
 
     number: int
@@ -36,10 +36,10 @@ class SnapshotRequest:
 
 @dataclass(slots=True)
 class SnapshotPart:
-    """What one partition has stored of a snapshot.
+    """The part of a snapshot that one partition has stored.
 
     Attributes:
-        number: of the snapshot.
+        number: number of the snapshot.
         segments: for `Store.commit`.
         state: whether the state is in them; it is not before iteration 0.
         pause: seconds for which the partition stood still.

@@ -11,15 +11,15 @@ from vertexsdk.errors import VertexError
 from vertexsdk.transport.transport import PEERS, Blocks
 
 _T = TypeVar("_T")
-Steps = Generator[tuple[int, Any], Any, _T]  # a part of a task, see `Task`
+Steps = Generator[tuple[int, Any], Any, _T]  # a part of a `Task`
 
 
 @dataclass(slots=True)
 class SuperstepEnd:
-    """What a partition tells all others.
+    """The report of a partition to all others.
 
     Attributes:
-        progress: of its iteration.
+        progress: progress of its iteration.
         vertices: that it has now.
         late: the time of the command is up; that of partition 0 counts.
         failure: why its iteration failed.
@@ -36,13 +36,13 @@ End = TypeVar("End", bound=SuperstepEnd)
 
 @dataclass(frozen=True, slots=True)
 class RunPosition:
-    """Where a run stands between two tasks that each do one superstep.
+    """The position of a run between two tasks that each do one superstep.
 
     Attributes:
         iteration: the one that is next, or if there are `ends` the one that they end.
         aggregates: what aggregators read in it.
-        vertices: of the graph.
-        ends: of the superstep before, of all partitions, which nobody has taken in yet.
+        vertices: number of vertices of the graph.
+        ends: the ends of the last superstep, of all partitions, which are not taken in yet.
     """
 
     iteration: int

@@ -3,7 +3,7 @@
 A *sweep* is an iteration of this partition alone: all of its vertices that have something to do and
 may do it gather in iteration L, which is later than all that they have been told. So consumers in
 the partition are read directly: none has committed later than L, and rule 3 of the paper's section
-4.1 holds. A vertex with a consumer elsewhere prepares first (see `boundary`), unless L is the last
+4.1 holds. A vertex with a consumer elsewhere prepares first (`boundary`), unless L is the last
 iteration that the bound lets it reach.
 
 Updates committed in the bound's last iteration are not gathered until the frontier moves. Where all
@@ -31,7 +31,7 @@ Array = NDArray[Any]
 
 @dataclass(slots=True)
 class SweepReport:
-    """What a hop of sweeps did, beside the progress of each.
+    """The work of a hop of sweeps, beside the progress of each.
 
     Attributes:
         low: the least iteration in which a vertex here may still commit; None: nothing to do.
@@ -66,7 +66,7 @@ class Sweeps:
         bound: the delay bound.
         seconds: no further sweep after so many.
         patient: when nothing else is left to do, let vertices that prepare commit in the bound's
-            last iteration, for which nobody needs to be asked, instead of asking. Rule 2 of
+            last iteration, which needs no asking, instead of asking. Rule 2 of
             section 4.1 lets an update wait. It takes one hop instead of three, and holds the
             others up where one of the partitions is behind.
         allowed: the last iteration in which a vertex may commit; that of the bound, if others know
@@ -151,10 +151,10 @@ class Sweeps:
         while True:
             at = max(b.clock + b.sealed, self.frontier, b.floor + 1)
             if at > self.allowed:
-                break  # where that is the bound's last one, nobody prepares: see `_sweep`
+                break  # where that is the bound's last one, no vertex prepares (`_sweep`)
             ready, least = b.ready(self.t, self.allowed)
             at = max(at, least)
-            if at == self.last:  # where nobody needs to be asked
+            if at == self.last:  # which needs no asking
                 ready = b.preparing[b.holds[b.preparing] == 0]
             todo, rest = self._split(ready)
             waits = rest if len(ready) == len(b.preparing) else merged(rest, b.preparing)
@@ -181,12 +181,12 @@ class Sweeps:
         is contributed in the last is what aggregators read next (`SweepReport.reading`).
         """
         b, v, algebras = self.b, self.v, self.p.plan.program.aggregators
-        everyone = np.arange(self.t.n, dtype=np.int32)
-        waiting = everyone[:0]
+        all_vertices = np.arange(self.t.n, dtype=np.int32)
+        waiting = all_vertices[:0]
         for at in range(self.frontier, self.last + 1):
-            progress = IterationStats(updates=len(everyone))
+            progress = IterationStats(updates=len(all_vertices))
             into = {k: a.identity for k, a in algebras.items()}
-            senders = merged(self._gather(everyone, at, into), waiting)
+            senders = merged(self._gather(all_vertices, at, into), waiting)
             if at < self.last:
                 crosses = b.crossings(self.t)[senders]
                 waiting, senders = senders[crosses], senders[~crosses]
@@ -257,7 +257,7 @@ class Sweeps:
         p, v = self.p, self.v
         log = p.new_log()
         read = dict(p.reading)
-        into = dict(read) if into is None else into  # contributions that nobody reads
+        into = dict(read) if into is None else into  # contributions that are not read
         scope = Scope(v, p.delivery, at, read, into, log)
         parts = [methods.gather(scope, part) for methods, part in p.by_class(todo)]
         self._refuse(log)
@@ -274,16 +274,16 @@ class Sweeps:
         for methods, part in p.by_class(commits):
             progress.messages += methods.scatter(scope, part)
         self._refuse(log)
-        before = len(self._changed)
+        previous = len(self._changed)
         self._settle()
-        if len(self._changed) > before:
+        if len(self._changed) > previous:
             self._first = self._first or at
             self._latest = at
 
     def _refuse(self, log: Any) -> None:
         if log:
             raise ProgramError(
-                f"{self.p.plan.program.name}: emit to a vertex which is no target needs "
+                f"{self.p.plan.program.name}: emit to a vertex which is not a target needs "
                 "synchronous iterations (delay_bound=1)"
             )
 
@@ -297,17 +297,17 @@ class Sweeps:
 
     def _low(self) -> int | None:
         b = self.b
-        found = [first + 1 for *_, first, _ in b.queue]
+        lows = [first + 1 for *_, first, _ in b.queue]
         waits = [b.preparing]
         if len(self.v.pending):
             due = b.due[self.v.pending] != 0  # which have waited, and perhaps still do
             waits.append(self.v.pending[due])
             if not due.all():
-                found.append(max(b.clock + b.sealed, self.frontier, b.floor + 1))
-        found += [int(b.due[w].min()) for w in waits if len(w)]
+                lows.append(max(b.clock + b.sealed, self.frontier, b.floor + 1))
+        lows += [int(b.due[w].min()) for w in waits if len(w)]
         if len(b.later):
-            found.append(b.clock + 1)
-        return min(found, default=None)
+            lows.append(b.clock + 1)
+        return min(lows, default=None)
 
     # What is to be said. --------------------------------------------------------------------
 

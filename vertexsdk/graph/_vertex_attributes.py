@@ -45,7 +45,7 @@ class VertexAttributes:
 
         Args:
             vertices: their ids are all in `names`, if that is given.
-            names: of string ids; None where ids are integers.
+            names: the names of string ids; None where ids are integers.
 
         Raises:
             InputError: a value is not of its field's type.
@@ -151,10 +151,10 @@ def _numbers(column: pa.Array, f: StateField, place: str, owner: str) -> NDArray
         raise InputError(f"{place}: {kind}, but {owner}")
     wanted = {"f": pa.float64(), "i": pa.int64(), "b": pa.bool_()}[f.dtype.kind]
     try:
-        whole = pc.cast(column, wanted, safe=f.dtype.kind != "f")
+        numbers = pc.cast(column, wanted, safe=f.dtype.kind != "f")
     except pa.ArrowInvalid as error:
         raise InputError(f"{place}: {first_line(error)}, but {owner}") from None
-    values: NDArray[Any] = whole.to_numpy(zero_copy_only=False)
+    values: NDArray[Any] = numbers.to_numpy(zero_copy_only=False)
     return values.astype(f.dtype)
 
 

@@ -5,7 +5,7 @@ as places in `ids`, and `value` where the program reads edge values: no pair twi
 have both directions each once. Those of an events program have columns `source` and `target`.
 String ids are codes, and the names and their codes are in a segment of group "names", in order.
 Vertices named apart from the edges are in one of group "vertices", and those of an events program,
-with all they hold, in group "nodes" (see `engine._events_loop_partition`).
+with all they hold, in group "nodes" (`engine._events_loop_partition`).
 
 The codes of names are an engine's own: a state that another engine stored has other ones, so
 segments of kind "snapshot" and group "names" say which names they stand for.
@@ -201,15 +201,15 @@ class StoredEdges(DivisibleEdges):
     names: SegmentRef | None = None
 
     def parts(self, tasks: int) -> list[StoredEdges]:
-        """See `DivisibleEdges`."""
+        """Return a part for each segment."""
         return [StoredEdges(self.address, (ref,), self.names) for ref in self.refs]
 
     def where(self, condition: Condition) -> StoredEdges:
-        """See `Edges`; a main loop's graph is not filtered."""
+        """Raise InputError: a main loop's graph is not filtered."""
         raise InputError("a stored graph has no where(); take that of an answer, answer.graph()")
 
     def read(self, value: str | None, codes: Codes, threads: int) -> Iterator[Chunk]:
-        """See `DivisibleEdges`."""
+        """Yield the edges of the segments."""
         with open_store(self.address, create=False) as store:
             for ref in self.refs:
                 for chunk in _chunks(store, ref, self.names, codes, value is not None):

@@ -139,7 +139,7 @@ class Graph:
         string_broadcast: a broadcast of `string_table`, or None.
         silent: nothing is said of its edges, as it is not the user's.
         title: what has its processors, where that is not the user's graph.
-        requires_edges: files in which there is no edge are refused, as they are not the right ones.
+        requires_edges: files without edges are refused, as they are not the right ones.
 
     Example:
         >>> graph = Graph.from_arrays([1, 2, 3], [2, 3, 1])
@@ -217,7 +217,7 @@ class Graph:
         """Read edges from files.
 
         Args:
-            spark: the session, see `vertexsdk.session`. Without one, as in
+            spark: the session (`vertexsdk.session`). Without one, as in
                 `Graph.read("edges.txt")`, the graph is read and held in this process.
             edges: a file, directory or glob, or several. Text lines `source target [value]`
                 separated by blanks, tabs or commas, lines that begin with `#` are comments; or
@@ -282,7 +282,7 @@ class Graph:
         Args:
             ids: the type of the ids that changes will bring, int or str.
             spark: the session, or None to hold the graph in this process.
-            options: `undirected`, `partitions`, `partitioner`, `slack`; see `read`.
+            options: `undirected`, `partitions`, `partitioner`, `slack`, as for `read`.
 
         Raises:
             InputError: `ids` is neither int nor str.
@@ -306,7 +306,7 @@ class Graph:
         """Make a graph from DataFrames.
 
         Args:
-            edges: of Spark; or a table as `from_pandas`, `from_polars` and `from_arrow` take it.
+            edges: a Spark DataFrame, or a table for `from_pandas`, `from_polars` or `from_arrow`.
                 Columns `source,target[,value]` or `src,dst[,weight]`; ids are integers or
                 strings, values are numbers. Of other columns, those are read that a program
                 declares as edge attributes.
@@ -314,7 +314,7 @@ class Graph:
                 other column is a vertex attribute: its values are what a state field of that
                 name has before `init`. A null leaves the field's default.
             options: `source`, `target` and `value`, the names of these columns where they have
-                others; `undirected`, `multi`, `partitions`, `partitioner`, `slack`, see `read`;
+                others; `undirected`, `multi`, `partitions`, `partitioner`, `slack`, as for `read`;
                 and `spark`, the session, where the edges are not Spark's.
 
         Raises:
@@ -422,11 +422,11 @@ class Graph:
             target: ids of the targets, shape (m,).
             value: edge values, numbers, shape (m,); the default is 1 for every edge. Or a mapping
                 of such arrays by name: several edge attributes.
-            spark: the session, see `vertexsdk.session`; without one the graph is held in this
+            spark: the session (`vertexsdk.session`); without one the graph is held in this
                 process.
             vertices: ids of further vertices, shape (n,); needed only for those without edges. Or
                 a mapping of arrays by name, or a DataFrame: `id`, and vertex attributes.
-            options: `undirected`, `multi`, `partitions`, `partitioner`, `slack`; see `read`.
+            options: `undirected`, `multi`, `partitions`, `partitioner`, `slack`, as for `read`.
 
         Raises:
             InputError: lengths differ, or ids are neither integers nor strings.
@@ -494,14 +494,14 @@ class Graph:
         """Load a variant, unless it is loaded already.
 
         Args:
-            variant: which way edges are followed, and with which values; see `Variant`.
+            variant: which way edges are followed, and with which values.
 
         Returns:
             Counts of vertices and edges, and the shared-memory key of each partition.
 
         Raises:
             InputError: bad input, with the file and line where there is one.
-            RunError: Spark failed, or there is no room.
+            RunError: Spark failed, or memory ran out.
         """
         if not isinstance(variant, Variant):
             variant = Variant(*variant)
@@ -516,12 +516,12 @@ class Graph:
 
     @property
     def workers(self) -> Workers:
-        """Where the partitions are, so that tasks run there.
+        """The processors that hold the partitions, so that tasks run there.
 
         If one was lost, there are new ones, and the graph is loaded again when needed.
         """
         with self._lock:
-            if self._workers is not None and not self._workers.whole():
+            if self._workers is not None and not self._workers.intact():
                 self.unpersist()
             if self._workers is None:
                 self._workers = self.transport.workers(self.partitions, by_jobs=self._by_jobs)
@@ -541,12 +541,12 @@ class Graph:
         """
         classes = tuple(spec.cls for spec in program.classes)
         if classes not in self._initial:
-            found = VertexAttributes.of(self.vertex_input, self.string_table, program)
-            self._initial[classes] = found and self.transport.broadcast(found)
+            attributes = VertexAttributes.of(self.vertex_input, self.string_table, program)
+            self._initial[classes] = attributes and self.transport.broadcast(attributes)
         return self._initial[classes]
 
     def is_new(self, remark: str) -> bool:
-        """Whether something is said of these edges for the first time, which it then is."""
+        """Return whether a remark on these edges is new, and note it."""
         new = not self.silent and remark not in self._remarks
         self._remarks.add(remark)
         return new
@@ -607,7 +607,7 @@ class Graph:
 
     @property
     def placed(self) -> bool:
-        """Whether vertices are placed otherwise than by the hash of their ids."""
+        """True if vertices are placed otherwise than by the hash of their ids."""
         return self.partitions > 1 and self.partitioner.name != "hash"
 
     def _place(self, vertices: VertexTable | None) -> Placement:
@@ -620,14 +620,14 @@ class Graph:
             f"{self.key}/whole", variant, 1, self.undirected, self.multi,
             threads=self.transport.threads(1),
         )  # fmt: skip
-        whole = self.transport.workers(1, by_jobs=self._by_jobs)
+        workers = self.transport.workers(1, by_jobs=self._by_jobs)
         try:
-            load(self.transport, whole, self._edges, spec, vertices, self.string_broadcast)
+            load(self.transport, workers, self._edges, spec, vertices, self.string_broadcast)
             args = (how.function, spec.key_of(0), self.partitions, how.slack, self.string_broadcast)
-            assigned = whole.run(partial(assign, *args))[0]
+            assigned = workers.run(partial(assign, *args))[0]
         finally:
-            whole.forget(spec.key)
-            whole.close()
+            workers.forget(spec.key)
+            workers.close()
         if isinstance(assigned, InputError):
             raise assigned
         return Placement.of_table(*assigned, self.partitions, self.string_table)
@@ -663,12 +663,12 @@ class Graph:
 
     @property
     def num_vertices(self) -> int:
-        """How many vertices there are; loads the graph if no variant is loaded."""
+        """The number of vertices; loads the graph if no variant is loaded."""
         return self._any().num_vertices
 
     @property
     def num_edges(self) -> int:
-        """How many edges there are, those without direction once; loads the graph if need be."""
+        """The number of edges, those without direction once; loads the graph if need be."""
         return self._any().num_edges
 
     def degrees(self, direction: Literal["out", "in"] = "out") -> dict[Any, int]:
@@ -709,9 +709,9 @@ class Graph:
         """Return numbers along edges as a table `source,target` and a column for each number.
 
         Args:
-            parts: of each partition the codes of both ends (int64[k]), and the numbers, (k,) or
+            parts: for each partition, the codes of both ends (int64[k]), and the numbers, (k,) or
                 (k, len(names)).
-            names: of the columns.
+            names: the columns' names.
         """
         source, target, numbers = map(np.concatenate, zip(*parts, strict=True))
         order = np.lexsort((target, source))
@@ -730,7 +730,7 @@ class Graph:
 
     @property
     def string_ids(self) -> bool:
-        """Whether ids are strings; loads the graph if no variant is loaded."""
+        """True if ids are strings; loads the graph if no variant is loaded."""
         return self._any().string_ids
 
     def code_of(self, ids: Sequence[str | int]) -> NDArray[np.int64]:
@@ -799,7 +799,7 @@ class Graph:
         the source is read, except that the rows of a Spark DataFrame are counted.
 
         Args:
-            count: of edges; all are taken where there are fewer.
+            count: the number of edges; all are taken where there are fewer.
         """
         edges, share = self._edges.sample(count)
         part = Graph(
@@ -821,7 +821,7 @@ class Graph:
         """Estimate the memory and the time of a run, without loading the graph.
 
         It runs the program on samples of up to a million edges, which takes a few seconds at most,
-        and goes on from what these need; `docs/notebooks.md` says how exact that is.
+        and extrapolates from what these need; `docs/notebooks.md` says how exact that is.
 
         Args:
             program: as for `run`.
@@ -847,7 +847,7 @@ class Graph:
         return estimates.estimate(program, self, params, options, parameters)
 
     def _facts(self) -> dict[str, Any]:
-        """What a notebook shows; loads nothing."""
+        """Return what a notebook shows; loads nothing."""
         place = "this process" if self.spark is None else "Spark"
         facts = {"partitions": self.partitions, "held by": place, "undirected": self.undirected}
         info = next(iter(self._infos.values()), None)
@@ -896,13 +896,14 @@ class Graph:
         """Return a graph of the edges for which a condition on their columns holds.
 
         Nothing is read before it is needed, and then of a table only the columns that are. The
-        condition is for the rows of the source: of duplicate edges the last one counts for which
+        condition is for the rows of the source. Of duplicate edges the last one counts for which
         it holds, and a row of an undirected graph stands for both directions. Where it is null it
         does not hold. Vertices without an edge that is left stay only if they were named apart, as
         vertices or by attributes. What a main loop takes in later is not filtered.
 
         Args:
-            condition: of `pyarrow.compute`, such as `pc.field("amount") > 100`. It may read
+            condition: an expression of `pyarrow.compute`, such as `pc.field("amount") > 100`.
+                It may read
                 `source`, `target`, `value` and all other columns of the source, by the names that
                 they have there; of lines of text only `value`, which is 1 where there is none. The
                 cells of CSV are text, and numbers where they are compared with numbers.
@@ -953,13 +954,13 @@ class Graph:
 
         Args:
             vertices: arrays by name: `id`, and attributes; or a DataFrame or table of such
-                columns; see `from_arrays`. A vertex that is not
+                columns, as for `from_arrays`. A vertex that is not
                 among them has none. The graph has no attributes or classes of vertices yet.
             replace: leave out those that it has.
             add_vertices: add the vertices that are not in the graph.
 
         Raises:
-            InputError: there is no column `id`, lengths differ, the graph has attributes, or an
+            InputError: the column `id` is missing, lengths differ, the graph has attributes, or an
                 id is not in the graph.
 
         Example:
@@ -1017,8 +1018,8 @@ def _of_graphml(
 
     if len(paths) > 1 or vertices is not None:
         raise InputError(f"{paths[0]}: GraphML is one file, which names the vertices too")
-    own: dict[str, Any] = {"undirected": True} if undirected else {}
-    return cls.from_networkx(read_graphml(paths[0]), spark=spark, **options, **own)
+    directedness: dict[str, Any] = {"undirected": True} if undirected else {}
+    return cls.from_networkx(read_graphml(paths[0]), spark=spark, **options, **directedness)
 
 
 def _present_in(
@@ -1174,6 +1175,6 @@ def as_graph(source: Any) -> Graph:
     if hasattr(source, "__arrow_c_stream__"):
         return Graph.from_arrow(source)
     raise InputError(
-        f"{type(source).__name__} is no graph; give a vertexsdk.Graph, a DataFrame with columns "
-        "source and target, an Arrow table, a NetworkX graph, a SciPy matrix, or a path"
+        f"{type(source).__name__} is not a graph; give a vertexsdk.Graph, a DataFrame with "
+        "columns source and target, an Arrow table, a NetworkX graph, a SciPy matrix, or a path"
     )

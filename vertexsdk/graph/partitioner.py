@@ -55,7 +55,7 @@ class Structure:
 
     @property
     def weight(self) -> NDArray[np.int64]:
-        """What a vertex adds to its partition (int64[n]): itself and its edges."""
+        """The weight that a vertex adds to its partition (int64[n]): itself and its edges."""
         return 1 + np.diff(self.start)
 
     def order(self) -> NDArray[np.int32]:
@@ -118,7 +118,7 @@ def metis(graph: Structure, partitions: int, slack: float) -> NDArray[np.int32]:
     """Return the partition of each vertex (int32[n]) by multilevel k-way partitioning.
 
     Args:
-        graph: of n vertices.
+        graph: a graph of n vertices.
         partitions: how many.
         slack: how much fuller than its share a partition may be, as 0.05.
 
@@ -161,7 +161,7 @@ def ldg(graph: Structure, partitions: int, slack: float) -> NDArray[np.int32]:
     """Return the partition of each vertex (int32[n]): most neighbours, times the room left.
 
     Args:
-        graph: of n vertices.
+        graph: a graph of n vertices.
         partitions: how many.
         slack: how much fuller than its share a partition may be, as 0.05.
     """
@@ -189,8 +189,8 @@ def _streamed(
     alpha = edges * partitions ** (_GAMMA - 1) / graph.n**_GAMMA if fennels else -1.0
     order, unit = graph.order(), graph.n / total
     if not fennels:
-        before = np.cumsum(weight[order]) - weight[order]
-        partition[order] = np.minimum(before * partitions // int(total), partitions - 1)
+        preceding_weight = np.cumsum(weight[order]) - weight[order]
+        partition[order] = np.minimum(preceding_weight * partitions // int(total), partitions - 1)
     stream: Any = _stream
     for _ in range(1 if fennels else _PASSES):
         stream(graph.start, graph.target, order, weight, partition, partitions, room, alpha, unit)
@@ -288,7 +288,7 @@ class Partitioner:
 
     @property
     def strings(self) -> bool:
-        """Whether a table has string ids, and so the graph must have such."""
+        """True if a table has string ids, so that the graph must have them too."""
         return self.table is not None and is_text(self.table[0].type)
 
 

@@ -66,7 +66,7 @@ class VertexInput:
         """Take ids; or columns by name, or a table, of which one is `id`.
 
         Raises:
-            InputError: there is no column `id`, or lengths differ.
+            InputError: the column `id` is missing, or lengths differ.
         """
         if is_table(vertices):
             return vertices_of(vertices)
@@ -124,14 +124,16 @@ def integer_id(vertex: Any) -> int:
             raise ValueError
         return int(np.int64(number))
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{excerpt(vertex)} is no vertex: the graph's ids are integers") from None
+        raise InputError(
+            f"{excerpt(vertex)} is not a vertex: the graph's ids are integers"
+        ) from None
 
 
 def vertices_of(frame: Any, place: str = "the vertices") -> VertexInput:
     """Take a DataFrame or an Arrow table with columns `id`, perhaps `kind`, attributes.
 
     Raises:
-        InputError: there is no column `id`.
+        InputError: the column `id` is missing.
     """
     if not is_dataframe(frame):
         return _of_table(arrow_table(frame, place), place)
@@ -174,7 +176,7 @@ def vertices_at(spark: SparkSession | None, path: str, separator: str | None = N
     Args:
         spark: reads files that are not on this machine.
         path: a file, directory or glob.
-        separator: of the cells of CSV files.
+        separator: between the cells of CSV files.
 
     Raises:
         InputError: nothing is there, or a bad line.

@@ -1,4 +1,4 @@
-"""What a user works with: `run`, main loops and branches, streams into them, and results.
+"""The interface for users: `run`, main loops and branches, streams into them, and results.
 
 The history of a loop is a list of versions in a store; a version is committed whole or not at all.
 Changes are durable before they are acknowledged.

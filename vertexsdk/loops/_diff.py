@@ -41,7 +41,7 @@ class ReadableLoop(ABC):
             The ids of the vertices that differ, ascending, with both values.
 
         Raises:
-            InputError: there is no such field, or no state yet.
+            InputError: no such field, or no state yet.
         """
         with contextlib.closing(self.read()) as mine:
             ids_a, values_a = _sorted(mine, field)
@@ -94,7 +94,7 @@ class ResultDiff:
         return arrow_table(self._columns())
 
     def to_pandas(self) -> Any:
-        """Return a pandas DataFrame; see `to_arrow`.
+        """Return a pandas DataFrame, like `to_arrow`.
 
         Raises:
             InputError: pandas is not installed.
@@ -102,7 +102,7 @@ class ResultDiff:
         return pandas_frame(self._columns())
 
     def to_polars(self) -> Any:
-        """Return a Polars DataFrame; see `to_arrow`.
+        """Return a Polars DataFrame, like `to_arrow`.
 
         Raises:
             InputError: Polars is not installed.
@@ -128,9 +128,9 @@ def _sorted(result: Result, field: str | None) -> tuple[NDArray[Any], NDArray[An
     return ids[order], np.asarray(values)[order]
 
 
-def _aligned(ids: NDArray[Any], own: NDArray[Any], values: NDArray[Any]) -> Any:
-    """Return a row for each of `ids`, masked where it is not among `own`."""
+def _aligned(ids: NDArray[Any], own_ids: NDArray[Any], values: NDArray[Any]) -> Any:
+    """Return a row for each of `ids`, masked where it is not among `own_ids`."""
     shape = (len(ids), *values.shape[1:])
     rows = np.ma.MaskedArray(np.zeros(shape, values.dtype), mask=True)
-    rows[np.searchsorted(ids, own)] = values
+    rows[np.searchsorted(ids, own_ids)] = values
     return rows

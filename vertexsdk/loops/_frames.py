@@ -33,12 +33,12 @@ def networkx_graph(columns: Mapping[str, Any], edges: Any) -> Any:
     """Return a NetworkX graph whose nodes have the columns' values as data.
 
     Args:
-        columns: of all vertices, as `Result.columns` has them.
+        columns: the columns of all vertices, as `Result.columns` has them.
         edges: a NetworkX graph, which is copied; or a `Graph`, whose edges have the attribute
             "weight".
 
     Raises:
-        InputError: `edges` is no graph, or NetworkX is not installed.
+        InputError: `edges` is not a graph, or NetworkX is not installed.
     """
     networkx = _library("networkx", "to_networkx()")
     if isinstance(edges, Graph):

@@ -172,7 +172,7 @@ def resume_main_loop(
             raise StateError(
                 f"loop {loop!r} keeps vertices of {program.name}, which declares no messages, as "
                 "pickled Python objects, which can run code when read: pass trusted=True if you "
-                "trust whoever wrote this store"
+                "trust the writer of this store"
             )
         store.claim(loop)
         manifest = store.version(loop)  # its owner may have committed since
@@ -184,8 +184,8 @@ def resume_main_loop(
         undo.callback(engine.close)
         if migrate is not None:
             manifest = _migrate_state(store, loop, manifest, program, migrate)
-        sent, undirected = program.algebra is None, ledger.undirected
-        log = ChangeLog.of(store, manifest, sent=sent, undirected=undirected)
+        include_sent, undirected = program.algebra is None, ledger.undirected
+        log = ChangeLog.of(store, manifest, include_sent=include_sent, undirected=undirected)
         store.prune(loop, retain)  # earlier owners may have ended before they did
         undo.pop_all()
     config = HistoryConfig(
@@ -216,13 +216,13 @@ def _check_program(manifest: Manifest, program: Program, *, migrates: bool) -> N
             f"loop {manifest.loop!r} belongs to program {manifest.program}, not to {program.name}: "
             "resume it with that"
         )
-    before, now = manifest.state_fields, json.loads(json.dumps(program.schema()))
-    if before == now or migrates:
+    stored, current = manifest.state_fields, json.loads(json.dumps(program.schema()))
+    if stored == current or migrates:
         return
     raise OwnerError(
         f"the fields of {program.name} differ from those of loop {manifest.loop!r}: "
-        f"{field_differences(before, now)}; give migrate=, a function from the old columns to the "
-        "new"
+        f"{field_differences(stored, current)}; give migrate=, a function from the old columns "
+        "to the new"
     )
 
 
@@ -230,11 +230,11 @@ def _check_params(
     program: Program, params: Mapping[str, Any] | None, ledger: Ledger, loop: str
 ) -> None:
     """Refuse parameters that differ from those of the loop."""
-    own = program.bind(ledger.params)
+    stored = program.bind(ledger.params)
     for name, value in program.bind({**ledger.params, **(params or {})}).items():
-        if not np.array_equal(value, own[name]):
+        if not np.array_equal(value, stored[name]):
             raise InputError(
-                f"loop {loop!r} was opened with {name}={own[name]!r}, not {value!r}: resume it "
+                f"loop {loop!r} was opened with {name}={stored[name]!r}, not {value!r}: resume it "
                 "with that, or open another loop"
             )
 
@@ -306,15 +306,17 @@ def _catch_up(
     received = ledger.received if ledger.graph is None else ledger.graph
     cut = ledger.snapshot if refs and engine.restores_state else None
     log = ChangeLog.replay(
-        store, manifest, sent=program.algebra is None, undirected=ledger.undirected
+        store, manifest, include_sent=program.algebra is None, undirected=ledger.undirected
     )
     if ledger.graph is None:
-        received -= ChangeLog.of(store, manifest, sent=False, undirected=ledger.undirected).size
+        received -= ChangeLog.of(
+            store, manifest, include_sent=False, undirected=ledger.undirected
+        ).size
     for changes in log:
         if program.value_dtype is None:
             changes = without_values(changes)
-        before = 0 if cut is None else min(cut - received, len(changes))
-        for some in (changes[:before], changes[before:]):
+        old_changes = 0 if cut is None else min(cut - received, len(changes))
+        for some in (changes[:old_changes], changes[old_changes:]):
             if cut is not None and received == cut:
                 engine.restore(store, refs)
                 cut = None

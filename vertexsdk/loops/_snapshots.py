@@ -1,8 +1,8 @@
-"""When a loop takes snapshots, and what becomes of them.
+"""The snapshots of a loop: when they are taken, and what becomes of them.
 
 A snapshot is of an instant between two supersteps, its *cut*. The partitions store it while the
-loop goes on; when all have, a version is committed which refers to it, so that who restores the
-loop reads the snapshot and the changes that came after its cut. One that fails, or is not complete
+loop continues; when all have, a version that refers to it is committed. A process that restores
+the loop reads the snapshot and the changes after its cut. One that fails, or is not complete
 when the engine is lost, is dropped: what it has stored is garbage that a later collection sweeps.
 
 The state is stored more often than the edges, which are in the store with the change log: they are
@@ -57,7 +57,7 @@ class _Cut:
 
 
 class SnapshotLoop(Protocol):
-    """What snapshots need of a `LoopHistory`; see there."""
+    """The part of a `LoopHistory` that snapshots need."""
 
     loop: str
     lock: threading.RLock
@@ -82,7 +82,7 @@ class SnapshotLoop(Protocol):
 
     @property
     def usable(self) -> bool:
-        """Whether the engine has the state of the newest version."""
+        """True if the engine has the state of the newest version."""
 
     def settle(self) -> None:
         """Wait until everything is in the store."""
@@ -103,7 +103,7 @@ class Snapshots:
     Every method but `look` and `close` is called with the loop's lock.
 
     Args:
-        history: of the loop.
+        history: the loop's history.
         policy: when they are due.
 
     Attributes:
@@ -118,7 +118,7 @@ class Snapshots:
         self._begun = 0
         self._cut: _Cut | None = None
         self._failure: str | None = None  # of the newest
-        self._whole = True  # nothing to lay changes over
+        self._needs_base = True  # nothing to lay changes over
         self._names = 0  # segments of names since the last whole snapshot
         self._received = history.ledger.received  # at the last cut
         self._version: str | None = None  # that was newest at the last cut
@@ -146,7 +146,7 @@ class Snapshots:
 
     @property
     def worth_taking(self) -> bool:
-        """Whether who resumes the loop would replay many changes without another snapshot."""
+        """True if resuming the loop would replay many changes without another snapshot."""
         history = self._loop
         if self.policy.by_default:
             return history.log.size > max(_LOGGED, history.engine.size[1] // 4) // _LONG
@@ -167,7 +167,7 @@ class Snapshots:
 
     def drop(self) -> None:
         """Let go of a snapshot that is being stored; the next one is whole."""
-        self._cut, self._whole = None, True
+        self._cut, self._needs_base = None, True
 
     def collect(self, *, poll: bool = False) -> None:
         """Commit the snapshot if it is stored by all partitions.
@@ -222,7 +222,7 @@ class Snapshots:
         self._cut = None
         history.commit_snapshot(segments, log, ledger)
         # Only now: other threads read them, and resume the loop from a snapshot that is counted.
-        self._whole = False
+        self._needs_base = False
         self.last = SnapshotNumbers(
             self.last.number + 1, cut.began, max(part.pause for part in parts),
             max(part.seconds for part in parts), sum(ref.bytes for ref in segments),
@@ -231,7 +231,7 @@ class Snapshots:
             self._version = history.manifest.name
 
     def _due(self, received: int) -> bool:
-        """Whether a snapshot is due, and would have anything new."""
+        """Return whether a snapshot is due, and would have anything new."""
         history, policy = self._loop, self.policy
         if policy.by_default:
             return self._logged(received) > max(_LOGGED, history.engine.size[1] // 4)
@@ -259,7 +259,7 @@ class Snapshots:
             self._begun,
             uuid.uuid4().hex[:12],
             graph=graph or engine.saves_with_graph or self._graph_due(received),
-            whole=self._whole or self._names >= MAX_DELTAS,
+            whole=self._needs_base or self._names >= MAX_DELTAS,
             waits=self.policy.waits if waits is None else waits,
         )
         segments, began = [], time.monotonic()

@@ -1,4 +1,4 @@
-"""What a main loop does with event time."""
+"""The methods of a main loop about event time."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class WindowedLoop(ReadableLoop):
 
     @property
     def windowed(self) -> bool:
-        """Whether the loop has a `window`."""
+        """True if the loop has a `window`."""
         return self._history.ledger.window is not None
 
     @property
@@ -55,7 +55,7 @@ class WindowedLoop(ReadableLoop):
         """Have edges expire: keep those whose newest change is younger than `length`.
 
         Age is in event time: relative to the newest time of any change so far. From here on every
-        change needs its time, see `ingest`. A change that is as old as the window or older is
+        change needs its time (`ingest`). A change that is as old as the window or older is
         `late` and ignored; one that is older than the newest change of its edge is `overtaken` and
         ignored. Edges that no change with a time has named do not expire. The window is part of the
         loop's versions: `resume` continues with it.
@@ -68,7 +68,7 @@ class WindowedLoop(ReadableLoop):
             This loop.
 
         Raises:
-            InputError: it is no length of time.
+            InputError: it is not a length of time.
 
         Example:
             >>> from vertexsdk import Graph, MainLoop
@@ -95,7 +95,7 @@ class WindowedLoop(ReadableLoop):
             How many edges expired.
 
         Raises:
-            InputError: the loop has no window, or it is no time.
+            InputError: the loop has no window, or it is not a time.
         """
         with self._history.config.turns.ingest():
             return advance(self._history, time_of(time))
@@ -118,7 +118,7 @@ class WindowedLoop(ReadableLoop):
             The answer, for the caller to close.
 
         Raises:
-            StateInputError: there is no such version any more.
+            StateInputError: the version is not in the store any more.
             InputError: both or neither were given.
 
         Example:
@@ -158,13 +158,13 @@ class WindowedLoop(ReadableLoop):
             changes: change files, directories or globs; a batch as `ingest` takes it; or an
                 iterator of `Changes` that have times.
             time: those of a batch, as for `ingest`.
-            time_column: of files, the number of the field with the time, from 1.
+            time_column: the number of the field with the time in files, from 1.
 
         Yields:
             The time, in seconds, and the answer, for the caller to close.
 
         Raises:
-            InputError: changes without times, or see `ingest`.
+            InputError: changes without times, or as for `ingest`.
 
         Example:
             >>> from vertexsdk import Graph, MainLoop
@@ -188,7 +188,7 @@ def answer_at_version(history: LoopHistory, branches: OpenBranches, version: int
 
 
 def answer_at_time(history: LoopHistory, branches: OpenBranches, time: float) -> Result:
-    """Return the exact answer as of a time, see `WindowedLoop.at`."""
+    """Return the exact answer as of a time."""
     with history.lock:
         history.settle()
         store, loop = history.store, history.loop
@@ -265,12 +265,14 @@ def _events_until(
     history: LoopHistory, version: Manifest, following: Manifest, time: float
 ) -> Changes | None:
     """The events of the batch that made the following version, up to a time; None without one."""
-    before, after = Ledger.read(version), Ledger.read(following)
-    if after.received == before.received:  # time went on, and no edge expired
+    older, newer = Ledger.read(version), Ledger.read(following)
+    if newer.received == older.received:  # time advanced, and no edge expired
         return None
-    logged = ChangeLog.replay(history.store, following, sent=False, undirected=before.undirected)
+    logged = ChangeLog.replay(
+        history.store, following, include_sent=False, undirected=older.undirected
+    )
     batch = concatenate([*logged])
-    skipped = max(len(batch) - (after.received - before.received), 0)
+    skipped = max(len(batch) - (newer.received - older.received), 0)
     times = batch.time[skipped:]
     at = skipped + np.flatnonzero(times <= time)  # NaN: an edge expired, which recurs
     rows = pa.array(at)
@@ -291,13 +293,13 @@ class RollingLoop(ChangeSink, Protocol):
 
     @property
     def event_time(self) -> float | None:
-        """See `MainLoop.event_time`."""
+        """The newest time of a change, in seconds; None before the first."""
 
     def advance(self, time: float) -> int:
-        """See `MainLoop.advance`."""
+        """Move event time on; return how many edges expired."""
 
     def query(self) -> Result:
-        """See `MainLoop.query`."""
+        """Return the exact answer for this instant."""
 
 
 @dataclass
@@ -326,7 +328,7 @@ class _Steps:
 def rolling_answers(
     main: RollingLoop, step: float, changes: Any, time: Any = None, time_column: int | None = None
 ) -> Iterator[tuple[float, Result]]:
-    """Yield answers; see `MainLoop.rolling`."""
+    """Yield the time and the answer of each step."""
     if _are_paths(changes):
         if not time_column:
             raise InputError("rolling() of files needs time_column=, the number of a field, from 1")
@@ -404,7 +406,7 @@ def _of_files(
 
 
 def _within_step(main: RollingLoop, steps: _Steps, times: NDArray[np.float64]) -> int:
-    """How many changes come before the first that is after the step."""
+    """Count the changes before the first that is after the step."""
     clock = main.event_time
     steps.begin(float(times[0]) if clock is None else clock)
     after = times > steps.due

@@ -1,4 +1,4 @@
-"""What a user may give as a program and its parameters, in the forms that `run` understands."""
+"""The program and the parameters of a user, in the forms that `run` understands."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def as_program(program: type[Vertex] | Program | str) -> Program:
             `path.py:Class`.
 
     Raises:
-        InputError: there is no program of that name.
+        InputError: no program has that name.
         ProgramError: it is something else.
 
     >>> as_program("pagerank").classes[0].name
@@ -32,8 +32,8 @@ def as_program(program: type[Vertex] | Program | str) -> Program:
         return load_program(program)
     if isinstance(program, (list, tuple)):
         raise ProgramError(
-            f"a {type(program).__name__} is no program: MainLoops(programs, graph) runs several on "
-            "one graph that changes"
+            f"a {type(program).__name__} is not a program: MainLoops(programs, graph) runs several "
+            "on one graph that changes"
         )
     return program if isinstance(program, Program) else Program(program)
 
@@ -48,7 +48,7 @@ def with_parameters(
     Its classes are the variants that these values choose.
 
     Raises:
-        InputError: there is no such program, a keyword is no parameter of it, or a value is given
+        InputError: no such program, a keyword is not a parameter of it, or a value is given
             twice.
         ProgramError: it is something else.
 
@@ -73,7 +73,7 @@ def with_parameters(
 
 
 def take_keywords(options: dict[str, Any]) -> dict[str, Any]:
-    """Take those keyword arguments out of `options` that are no options of a run."""
+    """Take those keyword arguments out of `options` that are not options of a run."""
     known = {field.name for field in fields(RunOptions)}
     return {name: options.pop(name) for name in [*options] if name not in known}
 

@@ -63,7 +63,7 @@ class OpenBranches:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of open branches."""
         with self._lock:
             return len(self._open)
 
@@ -220,7 +220,7 @@ class BranchLoop(ReadableLoop):
 
     @property
     def _reflected(self) -> tuple[int, int, bool]:
-        """What the state is of; others, by `apply` or a merge, end a failure."""
+        """The key of the state; another one, by `apply` or a merge, ends a failure."""
         ledger = self._history.ledger
         return ledger.received, ledger.reflected, ledger.exact
 
@@ -233,7 +233,7 @@ class BranchLoop(ReadableLoop):
 
     @property
     def running(self) -> bool:
-        """Whether it is iterating now."""
+        """True while it is iterating."""
         return self._thread is not None and self._thread.is_alive()
 
     def _refuse_running(self) -> None:

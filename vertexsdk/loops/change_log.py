@@ -22,7 +22,7 @@ from vertexsdk.state import EncodedSegment, Manifest, SegmentRef, Store
 from vertexsdk.state.stored_columns import Described, accepted_values
 from vertexsdk.state.version_history import next_block
 
-_COUNT = "changes"  # in the meta of a segment: how many it has, deltas that are no edges included
+_COUNT = "changes"  # in the meta of a segment: how many it has, with deltas that are not edges
 _REPLAYED = 1 << 20  # changes of a batch in a replay
 
 
@@ -49,7 +49,7 @@ class ChangeLog:
         """Store a batch.
 
         Args:
-            defer: see `Store.put_segment`.
+            defer: as for `Store.put_segment`.
 
         Returns:
             Its segment, and the log after that is committed.
@@ -65,18 +65,20 @@ class ChangeLog:
         return ref, ChangeLog(tail, self.size + len(batch))
 
     @classmethod
-    def of(cls, store: Store, manifest: Manifest, *, sent: bool, undirected: bool) -> ChangeLog:
+    def of(
+        cls, store: Store, manifest: Manifest, *, include_sent: bool, undirected: bool
+    ) -> ChangeLog:
         """The log of a version.
 
         Args:
-            sent: also read deltas that are not edges; they are pickled.
+            include_sent: also read deltas that are not edges; they are pickled.
             undirected: edges have no direction; an edge that older logs name in both directions
                 gets one.
         """
         refs = _refs(store, manifest)
         value = _value_of(manifest)
         tail = tuple(
-            _changes(_stored(store, ref, value, sent), undirected)
+            _changes(_stored(store, ref, value, include_sent), undirected)
             for ref, _ in refs
             if ref.group == "tail"
         )
@@ -95,9 +97,9 @@ class ChangeLog:
 
     @staticmethod
     def replay(
-        store: Store, manifest: Manifest, *, sent: bool, undirected: bool
+        store: Store, manifest: Manifest, *, include_sent: bool, undirected: bool
     ) -> Iterator[Changes]:
-        """Yield the changes since the edges were stored, in order, in large batches; see `of`."""
+        """Yield the changes since the edges were stored, in order, in large batches."""
         batches: list[Changes] = []
         refs = _refs(store, manifest)
         skip = _before_edges(manifest, refs)
@@ -105,7 +107,7 @@ class ChangeLog:
             if skip and rows <= skip:
                 skip -= rows
                 continue
-            batch = _changes(_stored(store, ref, _value_of(manifest), sent), undirected)
+            batch = _changes(_stored(store, ref, _value_of(manifest), include_sent), undirected)
             if len(batch) == rows:  # else deltas are left out, and edges may be set again
                 batch = batch[skip:]
             batches.append(batch)
@@ -132,7 +134,7 @@ def _count(store: Store, ref: SegmentRef) -> int:
 
 
 def _before_edges(manifest: Manifest, refs: Sequence[tuple[SegmentRef, int]]) -> int:
-    """How many of a log's first changes the stored edges have."""
+    """Count those of a log's first changes that the stored edges have."""
     ledger = Ledger.of(manifest)
     if ledger is None or ledger.graph is None:
         return 0
@@ -149,20 +151,20 @@ def concatenate(batches: Sequence[Changes]) -> Changes:
     if len(batches) == 1:
         return batches[0]
     ends = (pa.chunked_array([getattr(b, n) for b in batches]) for n in ("source", "target"))
-    source, target = (_whole(end) for end in ends)
-    whole = Changes(
+    source, target = (_combined(end) for end in ends)
+    edge_changes = Changes(
         np.concatenate([b.kind for b in batches]),
         source,
         target,
         np.concatenate([b.value for b in batches]),
         time=_times(batches),
     )
-    sent, rows = list[Sent](), 0
+    deltas, rows = list[Sent](), 0
     for b in batches:
         if isinstance(b, Deltas):
-            sent += [replace(s, at=s.at + rows) for s in b.sent]
+            deltas += [replace(s, at=s.at + rows) for s in b.sent]
         rows += len(b.kind)
-    return replace(Deltas.of_changes(whole), sent=tuple(sent)) if sent else whole
+    return replace(Deltas.of_changes(edge_changes), sent=tuple(deltas)) if deltas else edge_changes
 
 
 def _times(batches: Sequence[Changes]) -> NDArray[np.float64]:
@@ -174,9 +176,9 @@ def _times(batches: Sequence[Changes]) -> NDArray[np.float64]:
     )
 
 
-def _whole(chunks: pa.ChunkedArray) -> pa.Array:
-    whole = chunks.combine_chunks()
-    return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
+def _combined(chunks: pa.ChunkedArray) -> pa.Array:
+    combined = chunks.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
 
 
 def _columns(batch: Changes) -> dict[str, NDArray[Any]]:
@@ -201,11 +203,11 @@ def _value_of(manifest: Manifest) -> str | None:
 
 
 def _stored(
-    store: Store, ref: SegmentRef, value: str | None, sent: bool
+    store: Store, ref: SegmentRef, value: str | None, include_sent: bool
 ) -> dict[str, NDArray[Any]]:
-    """The columns of a segment; the pickle of deltas that are no edges only where `sent`."""
+    """The columns of a segment; the pickle of deltas that are not edges if `include_sent`."""
     described = described_changes(store, ref, value)
-    if sent:
+    if include_sent:
         described["sent"] = Described(np.uint8, rows="", required=False)
     return store.segment(ref, described=described)
 

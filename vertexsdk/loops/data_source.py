@@ -41,7 +41,7 @@ class ResultSource(DataSource):
 
         Raises:
             InputError: an option is missing.
-            StateInputError: there is no such store, loop or version.
+            StateInputError: no such store, loop or version.
         """
         with opened(self.options) as result:
             return ", ".join(f"`{f.name}` {_spark_type(f.type)}" for f in result.arrow_schema())

@@ -28,7 +28,7 @@ def seconds_of(duration: str | float | timedelta) -> float:
             the unit of the times.
 
     Raises:
-        InputError: it is no such length, or not above 0.
+        InputError: it is not such a length, or not above 0.
 
     >>> seconds_of("1.5h"), seconds_of(timedelta(days=1))
     (5400.0, 86400.0)
@@ -44,7 +44,7 @@ def seconds_of(duration: str | float | timedelta) -> float:
         seconds = float(duration)
     if not (math.isfinite(seconds) and seconds > 0):
         raise InputError(
-            f"{excerpt(duration)} is no length of time; write '7d', '12h', '30m', '10s', or a "
+            f"{excerpt(duration)} is not a length of time; write '7d', '12h', '30m', '10s', or a "
             "positive number in the unit of the times"
         )
     return seconds
@@ -58,7 +58,7 @@ def time_of(time: Any) -> float:
             ISO 8601.
 
     Raises:
-        InputError: it is no time.
+        InputError: it is not a time.
 
     >>> time_of("1970-01-02"), time_of(datetime(1970, 1, 1, 1))
     (86400.0, 3600.0)
@@ -68,7 +68,9 @@ def time_of(time: Any) -> float:
         try:
             time = datetime.fromisoformat(time)
         except ValueError:
-            raise InputError(f"{excerpt(time)} is no time; write '2026-01-31T12:00:00'") from None
+            raise InputError(
+                f"{excerpt(time)} is not a time; write '2026-01-31T12:00:00'"
+            ) from None
     if isinstance(time, np.datetime64):
         seconds = float(time.astype("datetime64[us]").astype(np.int64)) / 1e6
         seconds = math.nan if np.isnat(time) else seconds
@@ -81,7 +83,7 @@ def time_of(time: Any) -> float:
         seconds = float(time)
     if not math.isfinite(seconds):
         raise InputError(
-            f"{excerpt(time)} is no time; give seconds, a datetime or a string such as "
+            f"{excerpt(time)} is not a time; give seconds, a datetime or a string such as "
             "'2026-01-31T12:00:00'"
         )
     return seconds
@@ -94,7 +96,7 @@ def times_of(times: Any, size: int) -> NDArray[np.float64]:
         times: an array, list, Arrow array or pandas Series of numbers or times; or one for all.
 
     Raises:
-        InputError: another number of them, or one of them is no time.
+        InputError: another number of them, or one of them is not a time.
 
     >>> times_of(np.array(["1970-01-02"], "datetime64[D]"), 1)
     array([86400.])

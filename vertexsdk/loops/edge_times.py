@@ -78,7 +78,7 @@ class EdgeTimes:
         self._pushed = 0
 
     def __len__(self) -> int:
-        """How many edges have a time."""
+        """Return the number of edges with a time."""
         return int(np.count_nonzero(self._state[: self._rows]))
 
     @property
@@ -94,7 +94,7 @@ class EdgeTimes:
         Args:
             events: with their times, as `LoopHistory.cast` returns them.
             clock: the newest time before them.
-            length: of the window; edges whose time is not after the clock less this expire.
+            length: the window's length; edges whose time is not after the clock less this expire.
         """
         size = len(events)
         sources, targets = self._ends(events)
@@ -114,19 +114,19 @@ class EdgeTimes:
         at = pa.array(out)
         source, target = events.source.take(at), events.target.take(at)
         value = events.value[out]
-        gone = self._expire(clock - length)
-        if len(gone):
-            kind = np.concatenate([kind, np.full(len(gone), REMOVE, np.uint8)])
-            source = pa.concat_arrays([source, self._ids(self._source[gone])])
-            target = pa.concat_arrays([target, self._ids(self._target[gone])])
-            value = np.concatenate([value, self._no_values(len(gone))])
-            time = np.concatenate([time, np.full(len(gone), np.nan)])
+        expired_rows = self._expire(clock - length)
+        if len(expired_rows):
+            kind = np.concatenate([kind, np.full(len(expired_rows), REMOVE, np.uint8)])
+            source = pa.concat_arrays([source, self._ids(self._source[expired_rows])])
+            target = pa.concat_arrays([target, self._ids(self._target[expired_rows])])
+            value = np.concatenate([value, self._no_values(len(expired_rows))])
+            time = np.concatenate([time, np.full(len(expired_rows), np.nan)])
         changes = Changes(kind, source, target, value, _Places(events, out), time)
         late, overtaken, expired = (int(counts[k]) for k in (LATE, OVERTAKEN, EXPIRED))
-        return WindowedChanges(changes, clock, late, overtaken, expired + len(gone))
+        return WindowedChanges(changes, clock, late, overtaken, expired + len(expired_rows))
 
     def advance(self, clock: float, length: float) -> WindowedChanges:
-        """Move the window to a time; see `take`."""
+        """Move the window to a time, without events."""
         none = pa.array([], pa.int64() if self.integers else pa.large_string())
         values = self._no_values(0)
         empty = Changes(np.empty(0, np.uint8), none, none, values, (), np.empty(0))
@@ -134,16 +134,16 @@ class EdgeTimes:
 
     def _expire(self, horizon: float) -> Longs:
         """Forget the edges with a time not after `horizon`; return the rows of those present."""
-        gone = [np.empty(0, np.int64)]
+        removed = [np.empty(0, np.int64)]
         while self._queue and self._queue[0][0] <= horizon:
             _, _, times, rows = heapq.heappop(self._queue)
             cut = int(np.searchsorted(times, horizon, "right"))
             present = np.empty(cut, np.int64)
             n = forget(rows[:cut], times[:cut], self._time, self._state, present)
-            gone.append(present[:n])
+            removed.append(present[:n])
             if cut < len(times):
                 self._put(times[cut:], rows[cut:])
-        rows = np.concatenate(gone)
+        rows = np.concatenate(removed)
         order = np.argsort(self._time[rows], kind="stable")
         return np.asarray(rows[order])
 
@@ -236,7 +236,7 @@ class EdgeTimes:
                 target = self._codes(_stored_ids(columns, "target"))
                 self._allocate(len(columns["time"]))
                 self._load(source, target, columns["time"], columns["state"])
-        for changes in ChangeLog.replay(store, manifest, sent=False, undirected=undirected):
+        for changes in ChangeLog.replay(store, manifest, include_sent=False, undirected=undirected):
             if len(changes.time) or self._rows:  # a branch may have removed edges, without a time
                 self._replay(changes)
         return self
@@ -269,11 +269,11 @@ class _Names:
         """Return the code of each name; a new one gets the next."""
         coded = names.dictionary_encode()
         distinct = coded.dictionary
-        before = len(self._code)
+        known_count = len(self._code)
         of = [self._code.setdefault(name, len(self._code)) for name in distinct.to_pylist()]
         codes = np.array(of, np.int64)
-        if len(self._code) > before:
-            self._chunks.append(distinct.filter(pa.array(codes >= before)))
+        if len(self._code) > known_count:
+            self._chunks.append(distinct.filter(pa.array(codes >= known_count)))
         return codes[np.asarray(coded.indices)] if len(names) else np.empty(0, np.int64)
 
     def take(self, codes: Longs) -> Any:
@@ -295,7 +295,7 @@ class _Names:
 
 @dataclass(frozen=True)
 class _Places(Sequence[str]):
-    """Where events were read, by the changes that result from them."""
+    """The places where events were read, by the changes that result from them."""
 
     events: Changes
     event: Longs
@@ -382,11 +382,11 @@ def fold(
         table, source, target, time, state: the rows; there is room for one of each event.
         sources, targets, times, kinds: the events, of length k.
         clock: the newest time before them, perhaps -inf.
-        length: of the window.
+        length: the window's length.
         out: room for 2 k; the event that each resulting change is of.
         expires: room for 2 k; whether the change is the removal of what expired before the event.
         touched: room for 2 k; the row which the change gave its time, or -1.
-        counts: five numbers; see `LATE` to `ROWS`, the last of which is how many rows are in use.
+        counts: five numbers, `LATE` to `ROWS`, the last of which is how many rows are in use.
     """
     n = counts[RESULT]
     rows = counts[ROWS]
@@ -479,8 +479,8 @@ def forget(
     """Forget the rows that still have these times; return how many of them were present.
 
     Args:
-        rows, times: of length k; a row may come more than once.
-        time, state: of all rows.
+        rows, times: arrays of length k; a row may come more than once.
+        time, state: the columns of all rows.
         present: room for k; the rows that were present.
     """
     n = 0

@@ -1,4 +1,4 @@
-"""What a run will need: memory by a formula of measured costs, time by runs on samples.
+"""Estimates of a run's needs: memory by a formula of measured costs, time by runs on samples.
 
 Memory follows from what is stored per edge and per vertex: a formula, fitted to the peak of
 processes that ran programs on 0.3 to 40 million edges. Time does not: it depends on the machine,
@@ -44,15 +44,15 @@ _MOST_POWER = 2.0  # of the edges, by which work grows: each vertex after the ot
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a run of a program on a graph will need.
+    """The estimated needs of a run of a program on a graph.
 
     Attributes:
         program: its name.
-        edges, vertices: of the graph, as far as the samples tell.
+        edges, vertices: how many the graph has, as far as the samples tell.
         processors: how many there are; in this process, one.
         bytes_per_processor: the most memory that each has at a time, loading included.
-        seconds: of the run: `load_seconds` and `iterate_seconds`.
-        iterations: of the largest sample.
+        seconds: time of the run, `load_seconds` plus `iterate_seconds`.
+        iterations: the iterations on the largest sample.
         compile_seconds: that compiling took; later runs in this process need none.
         sampled: the edges of the largest sample.
         limit: bytes that a run in this process may use, if its container has a limit.
@@ -77,7 +77,7 @@ class Estimate:
 
     @property
     def fits(self) -> bool:
-        """Whether the memory of this process's container suffices; True where that is unknown."""
+        """True if the memory of this process's container suffices, or is unknown."""
         return self.limit is None or self.bytes_per_processor < self.limit
 
     def _facts(self) -> dict[str, Any]:
@@ -85,9 +85,9 @@ class Estimate:
         memory = size_text(self.bytes_per_processor)
         if self.limit is not None:
             memory += f" of {size_text(self.limit)}{'' if self.fits else ': too much'}"
-        whole = "" if self.sampled >= self.edges else f", from {self.sampled:,}"
+        sample = "" if self.sampled >= self.edges else f", from {self.sampled:,}"
         return {
-            "edges": f"{self.edges:,}{whole}", "vertices": self.vertices,
+            "edges": f"{self.edges:,}{sample}", "vertices": self.vertices,
             "processors": self.processors, "memory of each": memory,
             "time": f"{seconds_text(self.seconds)} (load {load}, iterate {iterate})",
         }  # fmt: skip
@@ -104,7 +104,7 @@ class _Sample:
     """Some of the edges, as they were loaded.
 
     Attributes:
-        share: of all edges, which they are.
+        share: their share of all edges.
         vertices: at their ends.
         load: seconds.
         table: the edges, `source,target,value`.
@@ -119,12 +119,12 @@ class _Sample:
 
     @property
     def edges(self) -> int:
-        """How many there are."""
+        """The number of edges."""
         return int(self.table.num_rows)
 
     @property
     def span(self) -> int | None:
-        """How many integers there are from the smallest to the largest id; None without any."""
+        """The number of integers from the smallest to the largest id; None without any."""
         if self.strings or not self.edges:
             return None
         ends = [pc.min_max(self.table[name]).as_py() for name in ("source", "target")]
@@ -140,7 +140,7 @@ class _Sample:
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """What a run on some edges needed: seconds, and how many updates and messages."""
+    """The needs of a run on some edges: seconds, and the numbers of updates and messages."""
 
     edges: int
     seconds: float
@@ -156,7 +156,7 @@ def estimate(
     options: Mapping[str, Any],
     parameters: Mapping[str, Any],
 ) -> Estimate:
-    """Return what a run will need; see `Graph.estimate`."""
+    """Return what a run will need, as for `Graph.estimate`."""
     program, params = with_parameters(program, params, parameters)
     program.bind(params)
     samples: list[_Sample] = []

@@ -1,4 +1,4 @@
-"""The exact answer for an earlier version of a main loop, computed by whoever asks for it.
+"""The exact answer for an earlier version of a main loop, computed by the process that asks.
 
 The version is forked under a name of its own, and the fork is resumed in this process, without
 Spark. So the process of the loop need not run, and is not disturbed if it does.
@@ -36,7 +36,7 @@ def answer_for_version(
 
     Args:
         at: the newest version at or before this iteration; None for the newest.
-        program: of the loop; by default the built-in one of the name that the store has.
+        program: the loop's program; by default the built-in one of the name that the store has.
         backend, loop, trusted, timeout: as for `read`.
 
     Raises:
@@ -93,31 +93,31 @@ def _program_of(manifest: Manifest, program: AnyProgram) -> Program:
     return as_program(program)
 
 
-# `vertexsdk state rescale`: have a main loop go on with another number of partitions.
+# `vertexsdk state rescale`: have a main loop continue with another number of partitions.
 #
-# A snapshot is read by any number of partitions, each of which takes its own vertices. So a
-# version that says with how many to go on is all that is to be written.
+# A snapshot is read by any number of partitions, each of which takes its own vertices. So only a
+# version with the new number is written.
 
 
 def rescale(store: Store, loop: str, partitions: int) -> int:
     """Commit a version of a main loop that is resumed with so many partitions.
 
     Args:
-        loop: of which no process is the owner now; one that is gets a `FencedError`.
+        loop: the loop's name; a process that owns it gets a `FencedError`.
 
     Returns:
         The number that it had before.
 
     Raises:
-        StateInputError: there is no such loop.
-        InputError: it is no main loop, or the number is below 1.
+        StateInputError: no such loop.
+        InputError: it is not a main loop, or the number is below 1.
     """
     check_partitions(partitions)
     ledger = Ledger.read(store.version(loop))
     store.claim(loop)
     manifest = store.version(loop)  # its owner may have committed since
     ledger = Ledger.read(manifest)
-    before = ledger.partitions or manifest.partitions
+    previous = ledger.partitions or manifest.partitions
     store.commit(
         loop,
         iteration=manifest.iteration + 1,
@@ -127,4 +127,4 @@ def rescale(store: Store, loop: str, partitions: int) -> int:
         statistics={**manifest.statistics, **replace(ledger, partitions=partitions).statistics()},
         offsets=manifest.offsets,
     )
-    return before
+    return previous

@@ -1,4 +1,4 @@
-"""What vertexsdk knows of a program before it runs: what it declares, and how it will run."""
+"""The facts that are known of a program before it runs: what it declares, and how it will run."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from vertexsdk.program.vertex import MISSING, Vertex
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What `explain` returns: a table in a notebook, lines of text elsewhere.
+    """The result of `explain`: a table in a notebook, lines of text elsewhere.
 
     Attributes:
-        name: of the program.
+        name: the program's name.
         facts: each with its name.
     """
 
@@ -51,7 +51,7 @@ def explain(
         some seconds the first time; a run need not compile it again.
 
     Raises:
-        InputError: there is no program of that name.
+        InputError: no program has that name.
 
     Example:
         >>> print(explain("wcc"))

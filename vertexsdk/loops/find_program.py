@@ -27,7 +27,7 @@ def load_program(text: str) -> Program:
         text: a built-in's name, here or in another system; `module:Class`, or `path.py:Class`.
 
     Raises:
-        InputError: there is no such program, or its file cannot be imported.
+        InputError: no such program, or its file cannot be imported.
     """
     if ":" not in text and not text.endswith(".py"):
         from vertexsdk import algorithms
@@ -52,7 +52,7 @@ def load_class(text: str, accepts: Callable[[Any], bool], base: str) -> Any:
         base: the class that such a one derives from, for messages.
 
     Raises:
-        InputError: there is no such class, or its file cannot be imported.
+        InputError: no such class, or its file cannot be imported.
     """
     place, _, name = text.rpartition(":") if ":" in text else (text, "", "")
     module = _from_file(place) if place.endswith(".py") else _from_module(place)
@@ -81,7 +81,7 @@ def _from_file(path: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise InputError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
-    before = set(sys.modules)
+    known_modules = set(sys.modules)
     sys.modules[name] = module
     sys.path.insert(0, directory)
     try:
@@ -90,7 +90,7 @@ def _from_file(path: str) -> ModuleType:
         raise
     except (Exception, SystemExit) as error:
         raise InputError(f"{path}: {type(error).__name__}: {error}") from error
-    _ship_neighbours(directory, set(sys.modules) - before)
+    _ship_neighbours(directory, set(sys.modules) - known_modules)
     return module
 
 
@@ -120,7 +120,7 @@ def _from_module(name: str) -> ModuleType:
 # A name is *understood* if it means exactly what the program here computes, on every graph on
 # which the other system has it; else it is suggested, with the difference.
 
-# Names of NetworkX, igraph, GraphX, GraphFrames and Neo4j GDS, without their marks: see `_plain`.
+# Names of NetworkX, igraph, GraphX, GraphFrames and Neo4j GDS, without their marks (`_plain`).
 _UNDERSTOOD = {
     "betweenness_centrality": "betweenness",
     "breadth_first_search": "bfs",

@@ -83,7 +83,7 @@ class Restore(Protocol):
 
 @dataclass(frozen=True)
 class HistoryConfig:
-    """What a loop and all its forks share.
+    """The configuration that a loop and all its forks share.
 
     Attributes:
         program: whose state it is.
@@ -94,8 +94,8 @@ class HistoryConfig:
         snapshots: when they are taken.
         retain: newest versions that are kept.
         trusted: read fields that are Python objects.
-        turns: of the loop and its forks.
-        known: what was said of their answers, see `check_answer`.
+        turns: the turns of the loop and its forks.
+        known: what was said of their answers (`check_answer`).
     """
 
     program: Program
@@ -121,7 +121,7 @@ class _LazyFork:
     The answer is in the store already, so a fork that is only read needs no engine.
 
     Attributes:
-        integers, value: see `LoopEngine`.
+        integers, value: as in `LoopEngine`.
         create: creates the engine, with the graph and state of the fork.
         outcome: the result of a command without changes.
     """
@@ -133,12 +133,12 @@ class _LazyFork:
 
     @property
     def size(self) -> tuple[int, int]:
-        """See `LoopEngine`."""
+        """The numbers of vertices and edges."""
         return self.outcome.num_vertices, self.outcome.num_edges
 
 
 class LoopRecord(NamedTuple):
-    """What goes with a version: its counters, and its log."""
+    """The record of a version: its counters, and its log."""
 
     ledger: Ledger
     log: ChangeLog
@@ -149,11 +149,11 @@ class LoopHistory(VersionHistory[LoopRecord]):
 
     Attributes:
         lock: held while the engine works, and while a version is committed.
-        integers, value: see `LoopEngine`.
+        integers, value: as in `LoopEngine`.
         spent: seconds by phase, without those of the engine.
         counters: what this loop does and has done in this process.
         on_changes: called with the changes of each version, after it is committed.
-        catch_up: of a loop that follows another one: commits what that has committed.
+        catch_up: commits what another loop has committed, if this one follows it.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class LoopHistory(VersionHistory[LoopRecord]):
         return self.newest[1].log
 
     def turn(self, lock: threading.RLock | None = None) -> AbstractContextManager[None]:
-        """Work for a branch within, when it is its turn; see `Turns`."""
+        """Work for a branch within, when it is its turn."""
         return self.config.turns.branch(self._worker_seconds, lock)
 
     def _worker_seconds(self) -> float:
@@ -233,7 +233,7 @@ class LoopHistory(VersionHistory[LoopRecord]):
         config = self.config
         store, parent = open_store(config.backend, create=False), None
         if unwritten is not None and unwritten.manifest is manifest:
-            parent = unwritten.before[0]
+            parent = unwritten.previous[0]
             store.expect(manifest, unwritten.refs, unwritten.segments)
         statistics = {
             **statistics, "changes": ledger.ingested, "version": manifest.iteration,
@@ -277,7 +277,7 @@ class LoopHistory(VersionHistory[LoopRecord]):
         Args:
             changes: as `cast` returns them.
             strict: apply none of them if one removes or changes an absent edge.
-            budget: of the iterations after the changes; None for no iterations.
+            budget: the limits of the iterations after the changes; None for no iterations.
             offsets: the offset of each source, committed with the version.
             window: the ledger's, from this version on; None leaves it as it is.
             counters: amounts to add to counters of the ledger, by name.
@@ -337,7 +337,7 @@ class LoopHistory(VersionHistory[LoopRecord]):
                 answer = batch is None and not offsets and counters.keys() <= {"queries"}
                 self._commit(
                     segments, log, ledger, out.iteration, offsets,
-                    unwritten=[*unwritten, *out.unwritten], behind=answer, whole=out.whole,
+                    unwritten=[*unwritten, *out.unwritten], behind=answer, has_bases=out.whole,
                 )  # fmt: skip
             if batch is not None:
                 for hear in self.on_changes:
@@ -382,7 +382,7 @@ class LoopHistory(VersionHistory[LoopRecord]):
         strict: bool,
         budget: Budget | None,
     ) -> CommandResult:
-        """What becomes of a command."""
+        """Return the outcome of a command."""
         if isinstance(self._engine, _LazyFork) and batch is None:
             return copy.deepcopy(self._engine.outcome)
         ref = None if log_write is None else self._wait_for_log(log_write)[0]
@@ -428,7 +428,7 @@ class LoopHistory(VersionHistory[LoopRecord]):
         content: Manifest | None = None,
         unwritten: Sequence[EncodedSegment] = (),
         behind: bool = False,
-        whole: bool = False,
+        has_bases: bool = False,
         replaces: bool = False,
     ) -> None:
         """Commit the engine's state as the next version.
@@ -436,20 +436,20 @@ class LoopHistory(VersionHistory[LoopRecord]):
         Args:
             unwritten: those of the segments that are not in the store yet.
             behind: return before it is in the store.
-            whole: the segments have bases.
+            has_bases: the segments have bases.
             replaces: the version before, as it has the same answer.
         """
         began = time.perf_counter()
         steps = 1 if iteration is None else max(iteration - self._iteration, 1)
-        before = self.ledger
+        previous = self.ledger
         self.commit(
             LoopRecord(ledger, log), segments, steps=0 if replaces else steps, put=unwritten,
             offsets=offsets, behind=behind, content=content, aggregates=self.aggregates,
             statistics={**self.statistics, **ledger.statistics()},
-            partitions=self._engine_partitions if whole else None,
+            partitions=self._engine_partitions if has_bases else None,
         )  # fmt: skip
         self._iteration = self._iteration if iteration is None else iteration
-        self.counters.rate.add(ledger.received - before.received)
+        self.counters.rate.add(ledger.received - previous.received)
         if not ledger.behind:
             self._behind_since = None
         elif self._behind_since is None:
@@ -458,9 +458,9 @@ class LoopHistory(VersionHistory[LoopRecord]):
 
     def read_record(self, manifest: Manifest, store: Store | None = None) -> LoopRecord:
         """Return the ledger and the log of a version in the store."""
-        sent, ledger = self.config.program.algebra is None, Ledger.read(manifest)
+        include_sent, ledger = self.config.program.algebra is None, Ledger.read(manifest)
         return LoopRecord(ledger, ChangeLog.of(
-            store or self.store, manifest, sent=sent, undirected=ledger.undirected
+            store or self.store, manifest, include_sent=include_sent, undirected=ledger.undirected
         ))  # fmt: skip
 
     def _enter(self) -> None:
@@ -500,7 +500,7 @@ class LoopHistory(VersionHistory[LoopRecord]):
 
     @property
     def usable(self) -> bool:
-        """Whether the engine is there and has the state of the newest version."""
+        """True if the engine is there and has the state of the newest version."""
         ready = self.closed_by is None and not self.stale
         return ready and not isinstance(self._engine, _LazyFork)
 
@@ -526,7 +526,7 @@ class LoopHistory(VersionHistory[LoopRecord]):
         return None if isinstance(engine, _LazyFork) else engine.graph.partitions
 
     def rescale(self, partitions: int) -> None:
-        """Go on with another number of partitions, from a snapshot.
+        """Continue with another number of partitions, from a snapshot.
 
         Raises:
             InputError: no such number, or the cluster has too few slots; the loop is as before.
@@ -537,11 +537,11 @@ class LoopHistory(VersionHistory[LoopRecord]):
             if partitions == self.engine.graph.partitions:
                 return
             self.snapshots.take()
-            before = self.ledger
+            previous = self.ledger
             try:
-                self._rescaled(replace(before, partitions=partitions))
+                self._rescaled(replace(previous, partitions=partitions))
             except (RunError, InputError):
-                self._rescaled(before)
+                self._rescaled(previous)
                 raise
             self._commit([], self.log, self.ledger)
 
@@ -561,7 +561,7 @@ class LoopHistory(VersionHistory[LoopRecord]):
         It is replaced, but in a loop with a window: the events of its last batch are in its log.
 
         Args:
-            segments: of the snapshot, and of the changes since its cut if it has the edges.
+            segments: those of the snapshot, and of the changes since its cut if it has the edges.
             log: the changes since the edges were stored.
             ledger: which says where the cut was.
         """
@@ -671,7 +671,7 @@ class LoopHistory(VersionHistory[LoopRecord]):
         return _LazyFork(self.integers, self.value, create, outcome)
 
     def refuse_merge(self, branch: str, received: int) -> None:
-        """Raise InputError if changes arrived since a branch was forked; see `merge`."""
+        """Raise InputError if changes arrived since a branch was forked."""
         arrived = self.ledger.received - received
         if arrived:
             raise InputError(

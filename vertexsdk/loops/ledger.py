@@ -27,7 +27,7 @@ _WINDOW: dict[str, type | tuple[type, ...]] = {
 
 @dataclass(frozen=True)
 class Ledger:
-    """Counters of one version, and what another process needs to go on from it.
+    """Counters of one version, and what another process needs to continue from it.
 
     Attributes:
         params: the program's parameters, as the user passed them.
@@ -41,10 +41,10 @@ class Ledger:
         queries: how many were answered.
         state: whether the version has a state; the first query writes one.
         exact: the state is the fixed point, and reflects all changes.
-        residual: see `WorkDone`.
+        residual: as in `WorkDone`.
         graph: how many changes the stored edges have; None for all that the log does not have.
         snapshot: how many changes the stored state had taken in; None where none is stored.
-        partitions: with how many the loop goes on; None for as many as the version has.
+        partitions: how many the loop continues with; None for as many as the version has.
         branch_of: the main loop of which this version's loop is a branch; None if it is none.
         window: its `length` and `clock` in seconds, and how many events were `late` or `overtaken`
             and edges `expired`; None for a loop without one.
@@ -93,8 +93,8 @@ class Ledger:
         ledger = cls.of(manifest)
         if ledger is None and KEYED in manifest.statistics:
             raise InputError(
-                f"loop {manifest.loop!r} is of a stateful class, and not a main loop: go on with "
-                "StatefulLoop.resume(...), on any number of partitions"
+                f"loop {manifest.loop!r} is of a stateful class, and not a main loop: "
+                "continue with StatefulLoop.resume(...), on any number of partitions"
             )
         if ledger is None:
             raise InputError(
@@ -109,12 +109,12 @@ class Ledger:
 
     @property
     def behind(self) -> int:
-        """How many received changes the state does not reflect yet."""
+        """The number of received changes that the state does not reflect yet."""
         return self.received - self.reflected
 
     @property
     def ingested(self) -> int:
-        """How many changes were received from outside, also those that a window ignored."""
+        """The number of changes received from outside, with those that a window ignored."""
         w = self.window
         return self.received + (w["late"] + w["overtaken"] - w["expired"] if w else 0)
 

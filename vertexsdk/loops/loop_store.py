@@ -20,9 +20,9 @@ def open_loop_store(
 
     Args:
         undo: closes the store.
-        backend: of the loop.
+        backend: the loop's backend.
         transport: where the loop's partitions are; tasks on other hosts have to reach the store.
-        create: see `open_store`.
+        create: as for `open_store`.
 
     Raises:
         InputError: tasks on other hosts cannot reach the store.

@@ -98,7 +98,7 @@ class Answers:
         """Add an answer, and delete the oldest beyond the limit.
 
         Args:
-            version: of the loop, which becomes the answer; None if the answer is in the store.
+            version: the loop's version that becomes the answer; None if the answer is in the store.
         """
         if version is not None:
             iteration = version.result().iteration  # or it could not be stored, and this raises
@@ -172,14 +172,14 @@ class MainLoop(WindowedLoop):
         budget: iterations after each batch, which keep an approximate state up to date; by default
             none. A program whose every answer starts from `init` has none.
         snapshot_every: how often the state and the graph are stored, so that a loop which is
-            resumed, or lost a processor, goes on from there: a number of changes, or a time as
+            resumed, or lost a processor, continues from there: a number of changes, or a time as
             "10s". By default only the graph's changes are logged, until they are a million, or a
             quarter of the edges if that is more.
-        snapshots: "asynchronous": snapshots are written while the loop goes on; "synchronous": the
-            loop stops until each is written.
+        snapshots: "asynchronous": snapshots are written while the loop continues; "synchronous":
+            the loop stops until each is written.
         retain: number of versions that stay in the store, for `fork(at=...)`.
         trusted: unpickle answers' fields that are Python objects. A pickle can run code, so
-            whoever can write to the store must be trusted.
+            all who can write to the store must be trusted.
         keep_answers: number of answers `LOOP-k` that stay in the store; an older one is deleted
             once its `Result` is closed or garbage-collected. None keeps all.
         max_branches: number of branches that may be open at once, branches of branches included;
@@ -196,7 +196,7 @@ class MainLoop(WindowedLoop):
         seconds: time spent in `ingest`.
 
     Raises:
-        InputError: wrong arguments, or see `replace`; nothing was run.
+        InputError: wrong arguments, or as `replace` says; nothing was run.
 
     Example:
         >>> from vertexsdk import Graph
@@ -265,16 +265,16 @@ class MainLoop(WindowedLoop):
     ) -> MainLoop:
         """Continue a main loop from the store, in any process.
 
-        If the process that ran it before is still running, its next commit fails. The loop goes on
-        from its newest snapshot, see `snapshot_every`; without one the next answer starts from
-        `init`.
+        If the process that ran it before is still running, its next commit fails. The loop
+        continues from its newest snapshot (`snapshot_every`); without one the next answer starts
+        from `init`.
 
         Args:
             spark: the session; None runs the loop in this process.
             params: None, or the parameters that the loop was opened with.
             migrate: for a program whose fields have changed: a function from the old columns of
                 the state, by name, to the new ones. Without it such a program is refused.
-            partitions: with how many to go on; by default with as many as before.
+            partitions: how many to continue with; by default as many as before.
             trusted: as for `MainLoop`; a program without `messages` needs it, as the store has its
                 vertices as Python objects.
 
@@ -282,7 +282,7 @@ class MainLoop(WindowedLoop):
             The loop.
 
         Raises:
-            StateInputError: there is no such loop, or it belongs to another program.
+            StateInputError: no such loop, or it belongs to another program.
             StateError: the loop has Python objects, and not `trusted`.
             InputError: it is not a main loop, or has other parameters.
 
@@ -358,7 +358,7 @@ class MainLoop(WindowedLoop):
 
     @property
     def integers(self) -> bool:
-        """Whether ids are int64; else they are strings."""
+        """True if ids are int64, False if they are strings."""
         return self._history.integers
 
     @property
@@ -378,7 +378,7 @@ class MainLoop(WindowedLoop):
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many edges were added, removed, changed, left unchanged, or were absent.
+        """The numbers of edges added, removed, changed, left unchanged, or absent.
 
         With a `window`, also how many of the removed `expired`, and how many changes were `late` or
         `overtaken`.
@@ -388,12 +388,12 @@ class MainLoop(WindowedLoop):
 
     @property
     def changes(self) -> int:
-        """How many changes were ingested."""
+        """The number of changes that were ingested."""
         return self._history.ledger.ingested
 
     @property
     def queries(self) -> int:
-        """How many queries there were."""
+        """The number of queries."""
         return self._history.ledger.queries
 
     @property
@@ -404,8 +404,8 @@ class MainLoop(WindowedLoop):
     @property
     def spent(self) -> dict[str, float]:
         """Seconds that this loop has spent so far, by phase."""
-        engine, own = self._history.engine, self._history.spent.seconds
-        return {k: x + engine.phases.seconds[k] for k, x in own.items()}
+        engine, loop_seconds = self._history.engine, self._history.spent.seconds
+        return {k: x + engine.phases.seconds[k] for k, x in loop_seconds.items()}
 
     @property
     def offsets(self) -> dict[str, Any]:
@@ -555,7 +555,7 @@ class MainLoop(WindowedLoop):
             timeout: seconds after which the iterations are stopped.
             max_iterations: number of iterations after which they are stopped.
             persist: return when the answer is in the store. Else it is read from memory, and
-                written while the caller goes on: this process waits for it where it reads the
+                written while the caller continues: this process waits for it where it reads the
                 store, another process may see it a moment later.
 
         Returns:
@@ -584,7 +584,7 @@ class MainLoop(WindowedLoop):
 
     @property
     def _sees_loop(self) -> bool:
-        """Whether the program reads in which loop it runs, so that a branch may differ."""
+        """True if the program reads in which loop it runs, so that a branch may differ."""
         return self._history.engine.reads_loop
 
     def answered(self) -> Result | None:
@@ -634,7 +634,7 @@ class MainLoop(WindowedLoop):
 
         Args:
             version: once that is in the store, it becomes the loop `name`; None if there is one.
-            persist: see `query`.
+            persist: as for `query`.
         """
         result = history.result(name, {**history.statistics, **history.ledger.counts})
         add = partial(self._answers.add, name, weakref.ref(result), version)
@@ -667,11 +667,11 @@ class MainLoop(WindowedLoop):
             merge: "auto" merges it at the end of its iterations, if nothing was ingested meanwhile.
 
         Returns:
-            The branch, for the caller to close; see `BranchLoop` for an example.
+            The branch, for the caller to close; `BranchLoop` has an example.
 
         Raises:
             StateInputError: there is another loop of that name, it is one of answers (`LOOP-k`),
-                or the branch of that name is open; or there is no such version.
+                or the branch of that name is open; or the version does not exist.
             InputError: `max_branches` branches are open.
         """
         if name is not None and re.fullmatch(rf"{re.escape(self.loop)}-[0-9]+", name):
@@ -686,7 +686,7 @@ class MainLoop(WindowedLoop):
         """Answer the queries of other processes, until the loop is closed.
 
         They call `vertexsdk.read(..., exact=True)`, or `vertexsdk query LOOP --exact`. Each of
-        their queries is a branch, so changes are ingested meanwhile. Whoever can read the store
+        their queries is a branch, so changes are ingested meanwhile. All who can read the store
         can ask; the connections are encrypted.
 
         Args:
@@ -750,10 +750,10 @@ class MainLoop(WindowedLoop):
         return {vertex: {**row, **staleness} for vertex, row in rows.items()}
 
     def read(self) -> Result:
-        """Return the newest version, which may be approximate; see `lookup` for its statistics.
+        """Return the newest version, which may be approximate; `lookup` explains its statistics.
 
         Raises:
-            RunError: there was no state yet, and its iterations failed.
+            RunError: the loop had no state yet, and its iterations failed.
         """
         self._require_state()
         return self._read(self._history.newest)
@@ -882,10 +882,10 @@ class MainLoop(WindowedLoop):
     def snapshot(self) -> None:
         """Store the state and the graph now, and return when they are durable.
 
-        A loop that is resumed goes on from there. Usually `snapshot_every` is enough.
+        A loop that is resumed continues from there. Usually `snapshot_every` is enough.
 
         Raises:
-            RunError, StateError: it could not be stored; the loop goes on.
+            RunError, StateError: it could not be stored; the loop continues.
 
         Example:
             >>> from vertexsdk.algorithms import ConnectedComponents
@@ -900,7 +900,7 @@ class MainLoop(WindowedLoop):
 
     @finished_first()
     def rescale(self, partitions: int) -> None:
-        """Go on with another number of partitions.
+        """Continue with another number of partitions.
 
         The loop takes a snapshot, loads it into so many partitions, and continues; changes wait
         meanwhile, and lookups are answered from the newest version. Open branches stay as they are.
@@ -910,7 +910,7 @@ class MainLoop(WindowedLoop):
 
         Raises:
             InputError: no such number.
-            RunError: there are no slots for them; the loop goes on as before.
+            RunError: too few slots for them; the loop continues as before.
 
         Example:
             >>> from vertexsdk.algorithms import ConnectedComponents
@@ -965,7 +965,7 @@ _SCHEMA = pa.schema(
 
 
 def versions_table(store: Store, loop: str) -> pa.Table:
-    """Return a row for each version, the oldest first; see `MainLoop.history`."""
+    """Return a row for each version, the oldest first."""
     rows: list[dict[str, Any]] = []
     for iteration in store.versions(loop):
         manifest = store.version(loop, iteration)

@@ -63,7 +63,7 @@ class MainLoops(Mapping[str, MainLoop]):
         strict: refuse a batch with a change that removes or changes an absent edge.
 
     Raises:
-        InputError: programs that do not fit each other, or see `MainLoop`.
+        InputError: programs that do not fit each other, or as for `MainLoop`.
 
     Example:
         >>> from vertexsdk import Graph
@@ -108,12 +108,12 @@ class MainLoops(Mapping[str, MainLoop]):
         Args:
             spark: as for `MainLoop.resume`.
             programs, loop, options: as when they were opened.
-            params: of each program, by its name; those that are left out are as they were. With
+            params: the parameters of each program, by its name; others are as they were. With
                 the same `loop` there may be other programs, but for the one that has the log: the
                 first that reads edge values, or else the first of all.
 
         Raises:
-            StateInputError: there is no such loop.
+            StateInputError: no such loop.
             InputError: as for `MainLoops`.
         """
         self = cls.__new__(cls)
@@ -163,14 +163,14 @@ class MainLoops(Mapping[str, MainLoop]):
         if leader.engine.reads_loop:
             raise _reads_loop(self._programs[0])
         known = {field.name for field in fields(RunOptions)} - {"commit_every"}
-        own = {name: x for name, x in options.items() if name in known}
+        run_options = {name: x for name, x in options.items() if name in known}
         self._loops = {self._programs[0].name: self._leader}
         with leader.lock:
             for program in self._programs[1:]:
                 params, loop = self._params.get(program.name, {}), f"{self.loop}/{program.name}"
-                follower = follow(leader, program, params, loop, own)
+                follower = follow(leader, program, params, loop, run_options)
                 main = MainLoop.of_history(
-                    program, follower.history, own, self._leader.backend,
+                    program, follower.history, run_options, self._leader.backend,
                     self._leader.keep_answers, self._leader._branches,
                 )  # fmt: skip
                 undo.callback(main.close)
@@ -203,7 +203,7 @@ class MainLoops(Mapping[str, MainLoop]):
 
     @property
     def integers(self) -> bool:
-        """Whether ids are int64; else they are strings."""
+        """True if ids are int64, False if they are strings."""
         return self._leader.integers
 
     @property
@@ -213,12 +213,12 @@ class MainLoops(Mapping[str, MainLoop]):
 
     @property
     def windowed(self) -> bool:
-        """Whether the loops have a `window`."""
+        """True if the loops have a `window`."""
         return self._leader.windowed
 
     @property
     def event_time(self) -> float | None:
-        """See `MainLoop.event_time`."""
+        """The newest time of a change, in seconds; None before the first, or without a window."""
         return self._leader.event_time
 
     @property
@@ -228,7 +228,7 @@ class MainLoops(Mapping[str, MainLoop]):
 
     @property
     def counts(self) -> dict[str, int]:
-        """See `MainLoop.counts`."""
+        """The numbers of edges added, removed, changed, left unchanged, or absent."""
         return self._leader.counts
 
     def ingest(
@@ -240,16 +240,16 @@ class MainLoops(Mapping[str, MainLoop]):
         offset: Any = None,
         bad: int = 0,
     ) -> dict[str, int]:
-        """Apply changes to the graph of all programs; see `MainLoop.ingest`."""
+        """Apply changes to the graph of all programs, as `MainLoop.ingest` does."""
         return self._leader.ingest(changes, time=time, source=source, offset=offset, bad=bad)
 
     def window(self, length: str | float | timedelta) -> Self:
-        """Have edges expire; see `MainLoop.window`."""
+        """Have edges expire, as `MainLoop.window` does."""
         self._leader.window(length)
         return self
 
     def advance(self, time: str | float | datetime) -> int:
-        """Move event time on; see `MainLoop.advance`."""
+        """Move event time on, as `MainLoop.advance` does."""
         return self._leader.advance(time)
 
     def start(
@@ -257,7 +257,7 @@ class MainLoops(Mapping[str, MainLoop]):
         stream: DataFrame | str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
         **options: Any,
     ) -> Stream:
-        """Start to ingest a stream in the background; see `MainLoop.start`."""
+        """Start to ingest a stream in the background, as `MainLoop.start` does."""
         started = start_stream(self, stream, options)
         self._leader.own(started)
         return started
@@ -308,15 +308,15 @@ def _stored(
     backend: Address, loop: str, programs: Sequence[str]
 ) -> tuple[str | None, dict[str, Mapping[str, Any]]]:
     """Return the program that has the log, and with which parameters each was opened last."""
-    found: dict[str, Mapping[str, Any]] = {}
+    params: dict[str, Mapping[str, Any]] = {}
     with open_store(backend, create=False) as store:
         for name in programs:
             for head in map(store.head, (f"{loop}/{name}", loop)):
                 ledger = None if head is None or head.program != name else Ledger.of(head)
                 if ledger is not None:
-                    found.setdefault(name, ledger.params)
+                    params.setdefault(name, ledger.params)
         leader = store.head(loop)
-    return None if leader is None else leader.program, found
+    return None if leader is None else leader.program, params
 
 
 def _require_fit(programs: Sequence[Program], params: Mapping[str, Any]) -> None:
@@ -396,20 +396,20 @@ class Follower:
         with leader.lock:
             leader.settle()
             history.settle()
-            before, now = history.ledger, leader.ledger
-            if self._applied != now.received:  # what a merged branch brought, or a failure
+            old, new = history.ledger, leader.ledger
+            if self._applied != new.received:  # what a merged branch brought, or a failure
                 history.stale = True
             names = ("received", "counts", "repeated", "bad", "window", "graph")
-            ledger = replace(before, **{name: getattr(now, name) for name in names})
-            if ledger != before:
-                ledger = replace(ledger, exact=before.exact and now.received == before.received)
+            ledger = replace(old, **{name: getattr(new, name) for name in names})
+            if ledger != old:
+                ledger = replace(ledger, exact=old.exact and new.received == old.received)
                 known = {ref.key for ref in history.store.segments(history.manifest)}
                 refs = _of_graph(leader.store, leader)
                 added = [r for r in refs if r.key not in known]
                 if any(r.kind == "topology" for r in added):  # a new graph drops the log before it
                     added = [r for r in refs if r in added or r.kind == "changes"]
                 history.follow(added, leader.log, ledger, leader.manifest.offsets)
-            self._applied = now.received
+            self._applied = new.received
 
 
 def follow(
@@ -441,8 +441,8 @@ def follow(
                 leader.ledger, params=to_scalars(params), reflected=0, queries=0, state=False,
                 exact=False, residual=None, snapshot=None,
             )  # fmt: skip
-            if earlier is not None and (before := Ledger.of(earlier)) is not None:
-                ledger = replace(ledger, queries=before.queries)
+            if earlier is not None and (earlier_ledger := Ledger.of(earlier)) is not None:
+                ledger = replace(ledger, queries=earlier_ledger.queries)
             manifest = store.commit(
                 loop,
                 iteration=0,
@@ -462,8 +462,8 @@ def follow(
                     f"{program.name}: its parameters name vertices by strings, and the graph's ids "
                     "are integers: name them by integers"
                 )
-            own = replace(config, program=program, restore=restore, snapshots=_NONE)
-            history = LoopHistory(own, store, loop, engine, (manifest, ledger), leader.log)
+            changed = replace(config, program=program, restore=restore, snapshots=_NONE)
+            history = LoopHistory(changed, store, loop, engine, (manifest, ledger), leader.log)
             return Follower(leader, history)
     except BaseException:
         store.close()

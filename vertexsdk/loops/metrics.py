@@ -121,7 +121,7 @@ class MetricsServer:
             metric = family(f"vertexsdk_{name}", text, labels=["loop"])
             for progress in shown:
                 values = [progress[key] for key in keys]
-                if None not in values:  # there was no query yet
+                if None not in values:  # else no query was answered yet
                     metric.add_metric([progress["loop"]], *values)
             yield metric
         states = self._families.StateSetMetricFamily(

@@ -64,11 +64,11 @@ class BackendGraph:
         self._graphs: dict[str | None, Graph] = {}
 
     def is_directed(self) -> bool:
-        """Whether edges have a direction."""
+        """Return whether edges have a direction."""
         return bool(self.nx.is_directed())
 
     def is_multigraph(self) -> bool:
-        """Whether a pair of nodes may have several edges."""
+        """Return whether a pair of nodes may have several edges."""
         return bool(self.nx.is_multigraph())
 
     def graph(self, weight: str | None = None) -> Graph:
@@ -202,28 +202,28 @@ def pagerank(
     G: Any, alpha: float = 0.85, personalization: Any = None, max_iter: int = 100,
     tol: float = 1e-6, nstart: Any = None, weight: str | None = "weight", dangling: Any = None,
 ) -> dict[Any, float]:  # fmt: skip
-    """See `networkx.pagerank`; `nstart` is where its iterations begin, and not needed here."""
+    """Return the PageRank of each node; `nstart`, where iterations begin, is not needed here."""
     params = {"damping": alpha, "epsilon": tol * len(G.nodes)}
     columns = G.run_weighted("pagerank", weight, max_iter=max_iter, **params)
     return G.by_node(columns["rank"])  # type: ignore[no-any-return]
 
 
 def connected_components(G: Any) -> Iterator[set[Any]]:
-    """See `networkx.connected_components`."""
+    """Return the connected components, as sets of nodes."""
     if G.is_directed():
         raise nx.NetworkXNotImplemented("not implemented for directed type")
     return _groups(G, G.run("wcc")["component"])
 
 
 def weakly_connected_components(G: Any) -> Iterator[set[Any]]:
-    """See `networkx.weakly_connected_components`."""
+    """Return the weakly connected components, as sets of nodes."""
     if not G.is_directed():
         raise nx.NetworkXNotImplemented("not implemented for undirected type")
     return _groups(G, G.run("wcc")["component"])
 
 
 def strongly_connected_components(G: Any) -> Iterator[set[Any]]:
-    """See `networkx.strongly_connected_components`."""
+    """Return the strongly connected components, as sets of nodes."""
     if not G.is_directed():
         raise nx.NetworkXNotImplemented("not implemented for undirected type")
     return _groups(G, G.run("scc")["component"])
@@ -237,7 +237,7 @@ def _groups(G: Any, labels: list[Any]) -> Iterator[set[Any]]:
 
 
 def single_source_shortest_path_length(G: Any, source: Any, cutoff: Any = None) -> dict[Any, int]:
-    """See `networkx.single_source_shortest_path_length`."""
+    """Return the number of edges on a shortest path to each node."""
     depths = G.run("bfs", origin=_vertex(G, source))["depth"]
     return _nearest(G, depths, math.inf if cutoff is None else cutoff)
 
@@ -245,7 +245,7 @@ def single_source_shortest_path_length(G: Any, source: Any, cutoff: Any = None) 
 def single_source_dijkstra_path_length(
     G: Any, source: Any, cutoff: Any = None, weight: Any = "weight"
 ) -> dict[Any, float]:
-    """See `networkx.single_source_dijkstra_path_length`."""
+    """Return the length of a shortest path to each node, by edge weights."""
     lengths = G.run("sssp", weight=weight, origin=_vertex(G, source))["length"]
     return _nearest(G, lengths, math.inf if cutoff is None else cutoff)
 
@@ -266,7 +266,7 @@ _FAR = 2**63 - 1
 
 
 def core_number(G: Any) -> dict[Any, int]:
-    """See `networkx.core_number`."""
+    """Return the core number of each node."""
     if nx.number_of_selfloops(G.nx):
         raise nx.NetworkXNotImplemented(
             "Input graph has self loops which is not permitted; Consider using "
@@ -276,7 +276,7 @@ def core_number(G: Any) -> dict[Any, int]:
 
 
 def bridges(G: Any, root: Any = None) -> Iterator[tuple[Any, Any]]:
-    """See `networkx.bridges`."""
+    """Return the bridges of an undirected graph."""
     if G.is_directed():
         raise nx.NetworkXNotImplemented("not implemented for directed type")
     columns = G.run("bridges")
@@ -285,54 +285,54 @@ def bridges(G: Any, root: Any = None) -> Iterator[tuple[Any, Any]]:
 
 
 def has_bridges(G: Any, root: Any = None) -> bool:
-    """See `networkx.has_bridges`."""
+    """Return whether an undirected graph has a bridge."""
     return next(bridges(G), None) is not None
 
 
 def triangles(G: Any, nodes: Any = None) -> Any:
-    """See `networkx.triangles`."""
+    """Return the number of triangles at each node."""
     if G.is_directed():
         raise nx.NetworkXNotImplemented("not implemented for directed type")
     return _chosen(G, G.run("triangles")["triangles"], nodes)
 
 
 def clustering(G: Any, nodes: Any = None, weight: Any = None) -> Any:
-    """See `networkx.clustering`."""
+    """Return the clustering coefficient of each node."""
     values = [x or 0 for x in G.run("lcc")["coefficient"]]
     return _chosen(G, values, nodes)
 
 
 def _chosen(G: Any, values: list[Any], nodes: Any) -> Any:
     """Return the value of a node, or of several by node, or of all."""
-    found = G.by_node(values)
+    by_node = G.by_node(values)
     if nodes is None:
-        return found
+        return by_node
     if nodes in G.nx:
-        return found[nodes]
-    return {node: found[node] for node in G.nx.nbunch_iter(nodes)}
+        return by_node[nodes]
+    return {node: by_node[node] for node in G.nx.nbunch_iter(nodes)}
 
 
 def closeness_centrality(
     G: Any, u: Any = None, distance: Any = None, wf_improved: bool = True
 ) -> Any:
-    """See `networkx.closeness_centrality`."""
-    found = G.by_node(G.run("closeness")["closeness"])
-    return found if u is None else found[u]
+    """Return the closeness centrality of each node, or of `u`."""
+    by_node = G.by_node(G.run("closeness")["closeness"])
+    return by_node if u is None else by_node[u]
 
 
 def harmonic_centrality(
     G: Any, nbunch: Any = None, distance: Any = None, sources: Any = None
 ) -> dict[Any, float]:
-    """See `networkx.harmonic_centrality`."""
-    found = G.by_node(G.run("closeness")["harmonic"])
-    return {node: found[node] for node in G.nx.nbunch_iter(nbunch)}
+    """Return the harmonic centrality of each node."""
+    by_node = G.by_node(G.run("closeness")["harmonic"])
+    return {node: by_node[node] for node in G.nx.nbunch_iter(nbunch)}
 
 
 def betweenness_centrality(
     G: Any, k: Any = None, normalized: bool = True, weight: Any = None, endpoints: bool = False,
     seed: Any = None,
 ) -> dict[Any, float]:  # fmt: skip
-    """See `networkx.betweenness_centrality`."""
+    """Return the betweenness centrality of each node."""
     return G.by_node(G.run("betweenness", normalised=normalized)["betweenness"])  # type: ignore[no-any-return]
 
 
@@ -340,7 +340,7 @@ def katz_centrality(
     G: Any, alpha: float = 0.1, beta: Any = 1.0, max_iter: int = 1000, tol: float = 1e-6,
     nstart: Any = None, normalized: bool = True, weight: Any = None,
 ) -> dict[Any, float]:  # fmt: skip
-    """See `networkx.katz_centrality`."""
+    """Return the Katz centrality of each node."""
     params = {"alpha": alpha, "beta": float(beta), "epsilon": tol * len(G.nodes)}
     columns = G.run_weighted("katz", weight, max_iter=max_iter, **params)
     scores = np.array(columns["score"])

@@ -115,8 +115,8 @@ def _csv_values(values: Any, infinite: bool) -> pa.Array:
     if isinstance(values, np.ndarray) and values.ndim == 1:
         if values.dtype.kind == "f":
             text = pc.cast(pa.array(values.astype(np.float64)), pa.string())
-            whole = pc.match_substring_regex(text, "^-?[0-9]+$")
-            return pc.if_else(whole, pc.binary_join_element_wise(text, "0", "."), text)
+            integral = pc.match_substring_regex(text, "^-?[0-9]+$")
+            return pc.if_else(integral, pc.binary_join_element_wise(text, "0", "."), text)
         ends = np.isin(values, (INT_MAX, INT_MIN))
         if infinite and values.dtype == np.int64 and ends.any():
             signed = np.where(values > 0, "inf", "-inf")  # as Min(int) and Max(int) mean them

@@ -40,7 +40,7 @@ def tree_of(
 
     Args:
         distances: the vertices, and the distance of each.
-        store, manifest: of the version.
+        store, manifest: the version's store and manifest.
         run_on: the graph, and the origin or None; None: the version knows both.
         weighted: whether an edge counts by its value; else each counts 1.
 
@@ -92,7 +92,7 @@ def edges_of_version(store: Store, manifest: Manifest) -> Edges:
     """
     ledger = Ledger.read(manifest)
     source, target, value = stored_edges(store, manifest)
-    batches = [*ChangeLog.replay(store, manifest, sent=False, undirected=ledger.undirected)]
+    batches = [*ChangeLog.replay(store, manifest, include_sent=False, undirected=ledger.undirected)]
     place = _named_in(batches, source, target)
     logged: dict[tuple[Any, Any], float | None] = {}  # None: it is gone
     for batch in batches:
@@ -153,9 +153,9 @@ class ShortestPathTree:
     """The parent of every vertex on a shortest path.
 
     Args:
-        ids: of all vertices, int64[n] or str as objects.
-        distance: of each, (n,); `inf` or `INT_MAX` where there is none.
-        edges: of the graph, both ways where they have no direction.
+        ids: the ids of all vertices, int64[n] or str as objects.
+        distance: the distance of each, (n,); `inf` or `INT_MAX` where there is none.
+        edges: the graph's edges, both ways where they have no direction.
         origin: where paths begin; None: where the distance is 0.
         weighted: whether an edge counts by its value; else each counts 1.
     """
@@ -203,7 +203,7 @@ class ShortestPathTree:
         """Return the vertices of the path to `to`, its two ends included.
 
         Raises:
-            InputError: there is no such vertex, no path, or the distances are not exact.
+            InputError: no such vertex, no path, or the distances are not exact.
         """
         k = self._place(to)
         if not self._reached[k]:

@@ -29,7 +29,7 @@ class QueryService:
     """Answers the queries of other processes, in threads, until it is closed.
 
     Args:
-        history: of the loop.
+        history: the loop's history.
         fork: forks a branch of the loop, by its name; each query is one.
         host: the name or address of this host on which it listens.
 

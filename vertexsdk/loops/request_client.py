@@ -1,4 +1,4 @@
-"""Asks the process that has a loop open; see `request_service`."""
+"""Asks the process that has a loop open, through its `request_service`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RequestClient:
     """A connection to the process that has a loop open; a context manager that closes it.
 
     Args:
-        store: of the loop.
+        store: the loop's store.
         loop: its name.
         what: the process has to answer, "queries" or "calls".
         start: how to have a process answer, for messages.

@@ -1,7 +1,7 @@
 """Answers to other processes, by the process that has a loop open.
 
-It puts the address of a socket, and the keys to it, into the store. So whoever can read the store
-can ask, and nobody else completes the handshake (CurveZMQ). A request and its answer are JSON.
+It puts the address of a socket, and the keys to it, into the store. So all who can read the store
+can ask, and no other client completes the handshake (CurveZMQ). A request and its answer are JSON.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class RequestService:
     """Answers the requests of other processes, in threads, until it is closed.
 
     Args:
-        store: of the loop; the service does not close it.
+        store: the loop's store; the service does not close it.
         loop: its name.
         what: it answers, "queries" or "calls".
         answer: makes the answer to a request, or raises what its client is told.
@@ -75,7 +75,7 @@ class RequestService:
 
     def _reply(self, frames: list[bytes]) -> Any:
         try:
-            request: Any = None  # what is no request at all
+            request: Any = None  # if it cannot be read
             with contextlib.suppress(ValueError, RecursionError):
                 request = json.loads(*frames) if len(frames) == 1 else None
             return self._answer(request)

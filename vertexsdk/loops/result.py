@@ -63,8 +63,8 @@ class Result:
         schema: the program's; by default the version's. A column that is a number in the schema is
             never unpickled.
         store: the open store of `backend`; `close` closes it.
-        lease: see `Store.hold`.
-        parent: of the version, if this may not be in the store; this process keeps it too.
+        lease: as for `Store.hold`.
+        parent: the version's parent, if this may not be in the store; this process keeps it too.
         run_on: the graph of a run, and the parameter `origin`, for `path`.
         edges: what `edges` returns.
 
@@ -81,7 +81,7 @@ class Result:
         closed: `close` was called.
 
     Raises:
-        StateInputError: there is no such store or loop, or no version at that iteration.
+        StateInputError: no such store or loop, or no version at that iteration.
 
     Example:
         >>> import numpy as np
@@ -151,7 +151,7 @@ class Result:
         """Pin the version, in other processes too if this user may write to the store."""
         try:
             return self._store.hold(self.loop, at, lease=lease)
-        except StateError:  # or there is no such version, and this raises it again
+        except StateError:  # or the version does not exist, and this raises it again
             return self._store.hold(self.loop, at, lease=False)
 
     def lookup(self, ids: Any, field: str | None = None) -> dict[Any, dict[str, Any]]:
@@ -190,7 +190,7 @@ class Result:
 
     def _lookup(self, ids: Any, columns: list[str] | None) -> dict[Any, tuple[int, dict[str, Any]]]:
         """The class number and the stored row of each vertex that exists, in the order of `ids`."""
-        keys: Any = [str(i) if self.string_ids else _whole(i) for i in _as_list(ids)]
+        keys: Any = [str(i) if self.string_ids else _as_integer(i) for i in _as_list(ids)]
         stored = self._store.lookup(
             self.loop, keys, at=self.manifest, trusted=self._trusted,
             objects=self._fields.objects, fields=None if columns is None else [*columns, "kind"],
@@ -312,7 +312,7 @@ class Result:
             values, shape (n,) or (n, size).
 
         Raises:
-            InputError: there is no such field, or the loop has no state yet.
+            InputError: no such field, or the loop has no state yet.
         """
         where = self._fields.find(field)
         vertices = self._vertices([*where.values()])
@@ -326,7 +326,7 @@ class Result:
             field: by default each class's result.
 
         Raises:
-            InputError: there is no such field, or the loop has no state yet.
+            InputError: no such field, or the loop has no state yet.
         """
         ids, values = self.values(field)
         return dict(zip(ids.tolist(), values.tolist(), strict=True))
@@ -345,7 +345,7 @@ class Result:
                 needs it.
 
         Raises:
-            InputError: there is no such vertex or no path, or the program is none of shortest
+            InputError: no such vertex or no path, or the program is none of shortest
                 paths.
 
         Example:
@@ -411,17 +411,17 @@ class Result:
         return graph_of_version(self._spark, self._store, self.manifest)
 
     def check_field(self, field: str) -> None:
-        """Raise InputError if there is no such field."""
+        """Raise InputError if the field does not exist."""
         self._fields.find(field)
 
     def dataframe(self, spark: SparkSession | None = None) -> DataFrame:
-        """Return a Spark DataFrame with a column `id` and one per state field; see `columns`.
+        """Return a Spark DataFrame: `id` and the state fields, as in `columns`.
 
         Args:
             spark: the session; by default the loop's, or else the active one.
 
         Raises:
-            InputError: there is no Spark session.
+            InputError: Spark has no session.
         """
         from pyspark.sql import SparkSession
 
@@ -431,7 +431,7 @@ class Result:
         return session.createDataFrame(self.to_arrow())
 
     def to_arrow(self) -> pa.Table:
-        """Return all vertices as an Arrow table: `id` and a column per state field; see `columns`.
+        """Return all vertices as an Arrow table: `id` and the state fields, as in `columns`.
 
         >>> result.to_arrow().slice(0, 2).to_pydict()  # doctest: +SKIP
         {'id': [3, 8], 'rank': [0.25, 0.75]}
@@ -453,7 +453,7 @@ class Result:
         return pa.schema([*fields.items()])
 
     def to_pandas(self) -> Any:
-        """Return all vertices as a pandas DataFrame; see `to_arrow`.
+        """Return all vertices as a pandas DataFrame, like `to_arrow`.
 
         Raises:
             InputError: pandas is not installed.
@@ -461,7 +461,7 @@ class Result:
         return pandas_frame(self.columns())
 
     def to_polars(self) -> Any:
-        """Return all vertices as a Polars DataFrame; see `to_arrow`.
+        """Return all vertices as a Polars DataFrame, like `to_arrow`.
 
         Raises:
             InputError: Polars is not installed.
@@ -487,10 +487,10 @@ class Result:
 
         Args:
             n: how many; of equal values, smaller ids come first.
-            field: of numbers; by default each class's result.
+            field: a field of numbers; by default each class's result.
 
         Raises:
-            InputError: there is no such field, or its values are no single numbers.
+            InputError: no such field, or its values are not single numbers.
         """
         ids, values = self._numbers(field)
         order = np.lexsort((np.arange(len(ids)), -values))[:n]
@@ -501,14 +501,14 @@ class Result:
 
         Args:
             bins: how many intervals, from the smallest to the largest finite value.
-            field: of numbers; by default each class's result.
+            field: a field of numbers; by default each class's result.
 
         Returns:
             A table `low,high,count`; the last interval contains its upper end. What `top` leaves
             out is left out.
 
         Raises:
-            InputError: there is no such field, or its values are no single numbers.
+            InputError: no such field, or its values are not single numbers.
         """
         counts, ends = np.histogram(self._numbers(field)[1], bins)
         return pa.table({"low": ends[:-1], "high": ends[1:], "count": counts})
@@ -524,7 +524,7 @@ class Result:
         """Plot how many vertices have which value, or the largest values, with matplotlib.
 
         Args:
-            field: of numbers; by default each class's result. What `top` leaves out is left out.
+            field: a field of numbers; by default each class's result. `top` leaves out the same.
             top: plot a bar for each of so many vertices, those that `top` returns; None plots a
                 histogram.
             bins: number of bars of the histogram.
@@ -534,7 +534,7 @@ class Result:
             The Axes.
 
         Raises:
-            InputError: there is no such field, its values are no single numbers, or matplotlib is
+            InputError: no such field, its values are not single numbers, or matplotlib is
                 not installed.
         """
         name = field or self.result_field
@@ -543,7 +543,7 @@ class Result:
         return plot_histogram(self._numbers(field)[1], name, bins=bins, ax=ax)
 
     def _facts(self) -> dict[str, Any]:
-        """What a notebook shows of this version."""
+        """Return what a notebook shows of this version."""
         seconds = self.statistics.get("total_seconds") or self.statistics.get("seconds")
         facts = {
             "program": self.manifest.program, "version": self.iteration,
@@ -571,7 +571,7 @@ class Result:
             return None
         try:
             ids, values = self.values()
-        except InputError:  # there is no state yet
+        except InputError:  # without a state
             return None
         if values.ndim == 1 and values.dtype.kind in "if":
             top = self.top(self._SHOWN)
@@ -730,8 +730,8 @@ class _Vertices:
         values = _like(list(parts.values()), len(self.ids))
         for kind, part in parts.items():
             mine = self.kinds == kind
-            own = with_infinities(part[mine]) if values.dtype.kind == "f" else part[mine]
-            values[mine] = own.tolist() if values.dtype == object and own.ndim == 1 else own
+            rows = with_infinities(part[mine]) if values.dtype.kind == "f" else part[mine]
+            values[mine] = rows.tolist() if values.dtype == object and rows.ndim == 1 else rows
         return has, values
 
 
@@ -747,7 +747,7 @@ def _as_list(ids: Any) -> list[Any]:
     return [ids] if isinstance(ids, str) or not isinstance(ids, Iterable) else list(ids)
 
 
-def _whole(vertex: Any) -> Any:
+def _as_integer(vertex: Any) -> Any:
     """The integer that a text or a whole number is; anything else as it is."""
     try:
         number = int(vertex)
@@ -773,7 +773,7 @@ def read(
         loop: the name of the loop. That of a program is its main loop, or where the store has
             none, its run.
         at: the newest version at or before this iteration; None for the newest.
-        trusted: unpickle state fields that are Python objects. A pickle can run code, so whoever
+        trusted: unpickle state fields that are Python objects. A pickle can run code, so all who
             can write to the store must be trusted.
         exact: have the process of the main loop compute the exact answer for this instant, and
             read that. It must have called `serve_queries`, as `vertexsdk stream` does. With `at`
@@ -787,7 +787,7 @@ def read(
         The version, for the caller to close.
 
     Raises:
-        StateInputError: there is no such store, loop or version.
+        StateInputError: no such store, loop or version.
         InputError: with `exact`: no process answers the queries of the loop; or, with `at`, it is
             not a main loop, or its program is not known.
         RunError: with `exact`: it could not compute the answer, or has ended.

@@ -59,26 +59,26 @@ def run(
         max_iterations: stop after so many iterations; by default the class's limit.
         tolerance: do not send on changes up to this size; by default the class's.
         commit_every: also commit a version every so many iterations, not only at the end. They
-            stay, for readers; to go on from one would need more than it holds.
-        snapshot_every: store all that is needed to go on, after so many iterations, or so much
-            time: "30s", "5m", a timedelta. A run that loses a processor goes on from the newest
+            stay, for readers; to continue from one would need more than it holds.
+        snapshot_every: store all that is needed to continue, after so many iterations, or so much
+            time: "30s", "5m", a timedelta. A run that loses a processor continues from the newest
             snapshot, and so does one with `resume`; it is deleted when the run ends. See
             `docs/backends.md`.
-        resume: go on from the snapshot that an interrupted run of the same program, parameters and
-            graph has left in the store; without one, begin, and say so.
+        resume: continue from the snapshot that an interrupted run of the same program, parameters
+            and graph has left in the store; without one, begin, and say so.
         replace: take the place of a main loop of this name although it has acknowledged changes,
             which are dropped; without it such a loop is refused.
         compiled: False interprets the program; "require" refuses one that does not compile.
         threads: number of threads per partition; by default the cores are divided evenly.
         exchange: "shuffle" has every iteration be a Spark job, whose messages go by its shuffle,
-            for a cluster that cannot keep processors; see `docs/processors.md`.
+            for a cluster that cannot keep processors (`docs/processors.md`).
         delay_bound: how many iterations a partition may be ahead of the slowest vertex, plus one:
             1 is synchronous; "auto" chooses. See `docs/delay-bound.md`.
         progress: show a progress bar; by default on a terminal only.
         trusted: unpickle the result's fields that are Python objects, and snapshots that hold
-            some, as all those of an events program do. A pickle can run code, so whoever can write
+            some, as all those of an events program do. A pickle can run code, so all who can write
             to the store must be trusted.
-        seed: of the random numbers that `self.random()` returns, an int64.
+        seed: the seed of the random numbers that `self.random()` returns, an int64.
         parameters: values of the program's parameters too: `run("pagerank", graph, damping=0.9)`.
             In `params` goes one that has the name of an option.
 
@@ -86,7 +86,7 @@ def run(
         The result, for the caller to close; any process that opens the backend can read it too.
 
     Raises:
-        InputError: wrong arguments, `resume` and the snapshot is of another run, or see `replace`;
+        InputError: wrong arguments, a snapshot of another run to `resume`, or as `replace` says;
             nothing was run.
         RunError: the run failed; versions committed before stay readable.
 
@@ -104,7 +104,7 @@ def run(
         {0: 0, 1: 1, 2: 2}
         >>> options = {"backend": "memory://docs", "snapshot_every": "30s", "resume": True}
         >>> with run("pagerank", nx.cycle_graph(4), **options) as result:
-        ...     result.statistics["resumed_at"] is None  # there was nothing to go on from
+        ...     result.statistics["resumed_at"] is None  # there was nothing to continue from
         True
     """
     program, params = with_parameters(program, params, parameters)
@@ -163,16 +163,16 @@ def _prepared(
     """
     stores: dict[Address, set[str]] = {}  # which of them each has
 
-    def inner(what: type[Vertex] | str, on: Graph, seed: int | None = None, **own: Any) -> Result:
-        program, own = with_parameters(what, own)
+    def inner(what: type[Vertex] | str, on: Graph, seed: int | None = None, **given: Any) -> Result:
+        program, given = with_parameters(what, given)
         chosen = RunOptions.checked(
-            program, own, compiled=options.compiled, threads=options.threads, progress=False,
+            program, given, compiled=options.compiled, threads=options.threads, progress=False,
             exchange=options.exchange, seed=options.seed if seed is None else seed,
         )  # fmt: skip
         place = Address("memory://prepare") if on.spark is None else address_or_default(backend)
         loop = f"{program.name}-prepare-{threading.get_ident()}"
         stores.setdefault(place, set()).add(loop)
-        return _run(program, on, own, chosen, place, loop, title=title)
+        return _run(program, on, given, chosen, place, loop, title=title)
 
     cls = program.classes[0].cls
     try:

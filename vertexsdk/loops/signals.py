@@ -1,7 +1,7 @@
 """Signals that end a process which runs a main loop, in good order.
 
 What a loop has acknowledged is in its store, so a process may end at any instant. One that ends in
-good order also closes its loops, so that whoever resumes them has less to replay. A loop whose call
+good order also closes its loops, so that resuming them replays less. A loop whose call
 was cut short cannot be closed like that: its engine holds half of it.
 """
 
@@ -57,7 +57,7 @@ class _Pending:
 
     Attributes:
         calls: how many are running, one within the other.
-        number: of the signal; None if there is none.
+        number: the signal's number; None if there is none.
     """
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ _pending = _Pending()
 
 @contextlib.contextmanager
 def finished_first() -> Iterator[None]:
-    """Have a signal wait for the block, which is a call of a main loop; see `exit_on_sigterm`."""
+    """Have a signal wait for the block, which is a call of a main loop."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -100,7 +100,7 @@ def finished_first() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _raised(errors: Mapping[int, BaseException], *, waits: bool) -> Iterator[None]:
-    """Raise errors at signals that nobody handles."""
+    """Raise errors at signals that the process does not handle."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

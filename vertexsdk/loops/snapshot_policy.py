@@ -1,4 +1,4 @@
-"""When a loop or a run takes snapshots, as users say it, and what the newest came to."""
+"""The policy by which a loop or a run takes snapshots, and the numbers of the newest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SnapshotEvery: TypeAlias = int | str | timedelta
 
 @dataclass(frozen=True)
 class SnapshotPolicy:
-    """When a snapshot is due.
+    """The rule by which a snapshot is due.
 
     Attributes:
         changes: after so many changes, or iterations of a run; None: not because of their number.
@@ -77,13 +77,13 @@ class SnapshotPolicy:
 
     @property
     def by_default(self) -> bool:
-        """Whether there are snapshots only to keep the change log short."""
+        """True if snapshots are taken only to keep the change log short."""
         return self.changes is None and self.seconds is None
 
 
 @dataclass(frozen=True)
 class SnapshotNumbers:
-    """What the snapshots of a loop came to.
+    """The numbers of the snapshots of a loop.
 
     Attributes:
         number: how many were committed.

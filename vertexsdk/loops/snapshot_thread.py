@@ -1,4 +1,4 @@
-"""The thread that looks after the snapshots of a loop while nobody uses it."""
+"""The thread that looks after the snapshots of a loop between its calls."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class LoopSnapshots(Protocol):
 class SnapshotThread:
     """Calls `look` of a loop's snapshots when something may be to do, until `close`.
 
-    It ends by itself when nobody refers to them any more.
+    It ends by itself when they are no longer referenced.
 
     Args:
-        snapshots: of the loop.
+        snapshots: the loop's snapshots.
     """
 
     def __init__(self, snapshots: LoopSnapshots) -> None:
@@ -37,7 +37,7 @@ class SnapshotThread:
 
     @property
     def closed(self) -> bool:
-        """Whether it has ended, or is about to."""
+        """True if it has ended, or is about to."""
         return self._closed.is_set()
 
     def start(self) -> None:
@@ -66,11 +66,11 @@ def _watch(
     while True:
         wake.wait(_IDLE_SECONDS if pause is None else pause)
         wake.clear()
-        own = snapshots()
-        if own is None or closed.is_set():
+        watched = snapshots()
+        if watched is None or closed.is_set():
             return
-        pause = own.pause
+        pause = watched.pause
         if pause is not None and pause <= POLL_SECONDS:
-            own.look()
-            pause = own.pause
-        del own
+            watched.look()
+            pause = watched.pause
+        del watched

@@ -28,7 +28,7 @@ class Turns:
     """The turns of one main loop and its branches; every thread may use it.
 
     Args:
-        weight: of a branch, where that of ingest is 1; above 0.
+        weight: the weight of a branch, where that of ingest is 1; above 0.
 
     Raises:
         InputError: another weight.
@@ -51,7 +51,7 @@ class Turns:
         self._waiting: deque[object] = deque()  # those that have none, in order
         self._balance = _BURST  # seconds that branches may work now
         self._counted = time.monotonic()  # when the balance was computed
-        self._own = threading.local()
+        self._thread_state = threading.local()
 
     @contextlib.contextmanager
     def ingest(self) -> Iterator[None]:
@@ -88,7 +88,7 @@ class Turns:
         with self._changed:
             self._asking += 1
         try:
-            self._own.elsewhere = elsewhere
+            self._thread_state.elsewhere = elsewhere
             self._take_turn()
             with contextlib.ExitStack() as held:
                 if lock is not None:
@@ -107,8 +107,8 @@ class Turns:
             self._take_turn()
 
     def _has_turn(self) -> bool:
-        """Whether this thread is in a turn."""
-        return getattr(self._own, "began", None) is not None
+        """Return whether this thread is in a turn."""
+        return getattr(self._thread_state, "began", None) is not None
 
     def _take_turn(self) -> None:
         ticket = object()
@@ -121,7 +121,7 @@ class Turns:
                 self._waiting.remove(ticket)
                 self._changed.notify_all()
             self._working += 1
-            self._own.began = self._spent()
+            self._thread_state.began = self._spent()
 
     def _take_lock(self, lock: threading.RLock, held: contextlib.ExitStack) -> None:
         with self._changed:
@@ -132,25 +132,27 @@ class Turns:
             with self._changed:
                 self._locking -= 1
                 self._changed.notify_all()
-        self._own.began = self._spent()
+        self._thread_state.began = self._spent()
 
     def _spent(self) -> tuple[float, float]:
         """Wall time, and CPU seconds of this thread and for it."""
-        elsewhere: float = self._own.elsewhere()
+        elsewhere: float = self._thread_state.elsewhere()
         return time.monotonic(), _THREAD * time.thread_time() + elsewhere
 
     def _end_turn(self) -> None:
         with self._changed:
             self._refresh()
-            wall, cpu = (x - y for x, y in zip(self._spent(), self._own.began, strict=True))
+            wall, cpu = (
+                x - y for x, y in zip(self._spent(), self._thread_state.began, strict=True)
+            )
             self._balance -= max(_WAITING * wall, cpu)
-            self._own.began = None
+            self._thread_state.began = None
             self._working -= 1
             self._changed.notify_all()
 
     @property
     def _busy(self) -> bool:
-        """Whether changes are ingested, as of the balance."""
+        """True while changes are ingested, as of the balance."""
         return self._ingesting > 0 or self._counted < self._busy_until
 
     def _may_work(self, ticket: object) -> bool:
@@ -159,7 +161,7 @@ class Turns:
         return first and (not self._busy or (self._balance > 0 and not self._working))
 
     def _seconds_to_wait(self) -> float:
-        """How long until branches may work, if nothing happens before that."""
+        """Return the seconds until branches may work, if nothing happens before that."""
         wait = max(-self._balance, 0.0) / self._share
         if not self._ingesting:
             wait = min(wait, self._busy_until - self._counted)
@@ -173,9 +175,9 @@ class Turns:
 
     def _refresh(self) -> None:
         """Compute the balance for now."""
-        before, self._counted = self._counted, time.monotonic()
+        previous, self._counted = self._counted, time.monotonic()
         if self._busy:
-            earned = (self._counted - before) * self._share
+            earned = (self._counted - previous) * self._share
             self._balance = min(self._balance + earned, _BURST)
         else:
             self._balance = _BURST

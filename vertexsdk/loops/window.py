@@ -33,7 +33,7 @@ def timed(history: LoopHistory, changes: Any, time: Any) -> Changes:
         changes, time: as for `MainLoop.ingest`; None leaves the times that the batch has.
 
     Raises:
-        InputError: changes of another form, another number of times, or one that is no time.
+        InputError: changes of another form, another number of times, or one that is not a time.
     """
     if is_table(changes):
         return history.cast(changes, time)
@@ -47,7 +47,7 @@ def untimed(batch: Changes) -> Changes:
 
 
 def window_counts(ledger: Ledger) -> dict[str, int]:
-    """How many edges expired, and how many events were ignored; empty without a window."""
+    """Return how many edges expired, and how many events were ignored; empty without a window."""
     window = ledger.window
     return {} if window is None else {name: window[name] for name in COUNTS}
 
@@ -89,7 +89,7 @@ def ingest_events(
         were late or overtaken.
 
     Raises:
-        InputError: an event has no time, or see `LoopHistory.execute`.
+        InputError: an event has no time, or as for `LoopHistory.execute`.
     """
     window = history.ledger.window
     assert window is not None

@@ -28,7 +28,7 @@ def card(title: str, facts: Mapping[str, Any], rows: Rows | None = None) -> str:
     """Return facts as HTML: a title, and a table of names and values.
 
     Args:
-        title: of the card.
+        title: the card's title.
         facts: values by name.
         rows: names of columns and their rows, shown as a second table.
 

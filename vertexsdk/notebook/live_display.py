@@ -1,4 +1,4 @@
-"""What a cell of a notebook shows while it runs: a widget of tqdm, or a line of text.
+"""Progress that a cell of a notebook shows while it runs: a widget of tqdm, or a line of text.
 
 Both are replaced in place, so that a saved notebook has one output and not a hundred.
 """
@@ -16,7 +16,7 @@ _EVERY = 0.2  # seconds, at least, between two updates
 
 
 def in_notebook() -> bool:
-    """Whether this process is the kernel of a notebook.
+    """Return whether this process is the kernel of a notebook.
 
     >>> in_notebook()
     False
@@ -30,7 +30,7 @@ class LiveDisplay(Protocol):
     """One progress display below a cell."""
 
     def show(self, text: str, done: int | None) -> None:
-        """Show what goes on, and how many iterations are done."""
+        """Show what happens, and how many iterations are done."""
 
     def close(self) -> None:
         """Take the display away."""
@@ -40,7 +40,7 @@ def live_display(name: str, total: int | None) -> LiveDisplay:
     """Return a display: tqdm's widget where tqdm is installed, a line of text otherwise.
 
     Args:
-        name: of what runs.
+        name: the name of what runs.
         total: the number of iterations, where it is known.
     """
     with warnings.catch_warnings():
@@ -88,7 +88,7 @@ class Throttled:
     """A display that is updated at most five times a second; it appears when something is said.
 
     Args:
-        name, total: see `live_display`.
+        name, total: as for `live_display`.
     """
 
     def __init__(self, name: str, total: int | None) -> None:
@@ -97,7 +97,7 @@ class Throttled:
         self._shown = float("-inf")
 
     def show(self, text: str, done: int | None = None) -> None:
-        """Show what goes on; without `done` at once."""
+        """Show what happens; without `done` at once."""
         now = time.monotonic()
         if done is not None and now - self._shown < _EVERY:
             return

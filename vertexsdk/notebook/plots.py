@@ -19,8 +19,8 @@ def plot_histogram(values: NDArray[Any], name: str, *, bins: int, ax: Any = None
 
     Args:
         values: finite numbers.
-        name: of the field.
-        bins: how many bars.
+        name: the field's name.
+        bins: the number of bars.
         ax: the Axes to draw on; None makes a figure.
 
     Raises:
@@ -39,8 +39,8 @@ def plot_top(values: Mapping[Any, Any], name: str, *, ax: Any = None) -> Any:
     """Plot a bar for each vertex, the first one at the top; return the Axes.
 
     Args:
-        values: of vertices, by id.
-        name: of the field.
+        values: the values of vertices, by id.
+        name: the field's name.
         ax: the Axes to draw on; None makes a figure.
 
     Raises:

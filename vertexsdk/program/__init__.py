@@ -1,4 +1,4 @@
-"""What a user writes, and all that is known of it.
+"""The classes that a user writes, and all that is known of them.
 
 `Vertex` and the algebra of its messages; `facts`, all that a class's source tells, read once when
 it is defined; `Program`, one or several classes; `analysis`, which says what a program allows and

@@ -33,7 +33,7 @@ def check_class(cls: type[Vertex], methods: Mapping[str, Method], file: str, lin
     """Check names, options and methods of a class.
 
     Args:
-        methods: of the class, by name.
+        methods: the class's methods, by name.
         file, line: where it is defined.
 
     Raises:
@@ -61,7 +61,7 @@ def check_class(cls: type[Vertex], methods: Mapping[str, Method], file: str, lin
         if not isinstance(value, _FUNCTIONS) and not name.isupper():
             warn_at(
                 file, lines.get(name, line),
-                f"{cls.__name__}: no method reads {name!r}, and it is no option of Vertex "
+                f"{cls.__name__}: no method reads {name!r}, and it is not an option of Vertex "
                 f"({', '.join(_OPTIONS)}): remove it, or write it in capitals if it is a constant",
             )  # fmt: skip
     for method in methods.values():
@@ -103,7 +103,7 @@ def _is_number(value: Any, kind: Any) -> bool:
 
 
 def _attributes(cls: type[Vertex]) -> Iterator[tuple[str, Any]]:
-    """What a class and its bases below Vertex bind, without fields and private names."""
+    """Yield what a class and its bases below Vertex bind, without fields and private names."""
     for base in cls.__mro__[: cls.__mro__.index(Vertex)]:
         for name, value in vars(base).items():
             if not name.startswith("_") and not isinstance(value, Field):
@@ -148,7 +148,7 @@ def _check_method(cls: type[Vertex], method: Method) -> None:
         if not nothing and not _is_call_of_own(method, node.value):
             raise ProgramError(
                 f"{method.file}:{node.lineno}: {cls.__name__}.{method.name} returns a value, which "
-                "nobody takes: assign it to a state field, self.NAME = ..."
+                "is not used: assign it to a state field, self.NAME = ..."
             )
     if method.name == "gather" and cls.messages is not None:
         handed_on = {
@@ -161,8 +161,9 @@ def _check_method(cls: type[Vertex], method: Method) -> None:
         if read:
             raise ProgramError(
                 f"{method.file}:{getattr(read[0], 'lineno', method.line)}: {cls.__name__}.gather: "
-                f"{method.arguments[2]!r} is no vertex, as messages are combined by {cls.messages} "
-                "before gather: send the id in the message, or leave messages = ... out"
+                f"{method.arguments[2]!r} is not a vertex, as messages are combined by "
+                f"{cls.messages} before gather: send the id in the message, or leave messages = "
+                "... out"
             )
         _check_delta(cls, method)
 
@@ -202,7 +203,7 @@ def _check_targets_are_kept(cls: type[Vertex], methods: Mapping[str, Method]) ->
 
 
 def _is_call_of_own(method: Method, node: ast.expr | None) -> bool:
-    """Whether a node is `self.x(...)` or `super().x(...)`, as in `return self.emitAll(x)`."""
+    """Return whether a node is `self.x(...)` or `super().x(...)`, as `self.emitAll(x)`."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
     of = node.func.value
@@ -245,9 +246,11 @@ def _warn_of_randomness(cls: type[Vertex], method: Method, depth: int = 2) -> No
 
 
 def _is_random(value: Any) -> bool:
-    own = getattr(value, "__self__", value)
+    module = getattr(value, "__self__", value)
     kinds = (random.Random, np.random.Generator, np.random.RandomState)
-    return own in (random, np.random) if isinstance(own, ModuleType) else isinstance(own, kinds)
+    if isinstance(module, ModuleType):
+        return module in (random, np.random)
+    return isinstance(module, kinds)
 
 
 def _closure(function: FunctionType) -> Iterator[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""What an accumulator makes of the cells of a row: at once, or of the last result and what changed.
+"""Values of an accumulator's rows, made of all cells, or of the last result and what changed.
 
 Sums of floats are rounded once, so they are the same in any order, and whichever way was taken.
 """
@@ -24,8 +24,8 @@ class Accumulation:
     """The value of the cells of a row: the base, which combines them one by one.
 
     Args:
-        algebra: of the values.
-        value: the column that they are of.
+        algebra: the algebra of the values.
+        value: the column of the values.
 
     Attributes:
         incremental: `begin`, `change` and `end` can be used in place of `total`.
@@ -252,8 +252,8 @@ def accumulation(algebra: Algebra, value: Column) -> Accumulation:
     """Return how the cells of an accumulator become one value.
 
     Args:
-        algebra: of the values.
-        value: the column that they are of.
+        algebra: the algebra of the values.
+        value: the column of the values.
     """
     kind = algebra.kind
     if isinstance(value, VectorColumn) and kind in ("sum", "mean"):

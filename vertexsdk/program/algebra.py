@@ -1,10 +1,10 @@
-"""What vertices send each other, and how messages to one vertex become one value.
+"""Algebras of messages: their values, and how messages to one vertex become one value.
 
 An `Algebra` is a commutative monoid over a fixed type: `combine` is associative and
 commutative, `identity` is the value of no message. The engine uses its laws:
 
 - with an `inverse` (Sum) a changed message is sent as a difference,
-- an ordered one (Min, Max) ignores a message that is no better,
+- an ordered one (Min, Max) ignores a message that is not better,
 - `Latest` is not combined at all: `gather` sees the last message of every producer.
 """
 
@@ -48,7 +48,7 @@ class VertexId(int):
 
 
 class Algebra:
-    """How the messages to one vertex are combined.
+    """The way in which the messages to one vertex are combined.
 
     Args:
         type: `int` (int64), `float` (float64), `bool`, `VertexId`, or any class; with a class
@@ -60,7 +60,7 @@ class Algebra:
         samples: values on which the laws are checked; by default some of int, float and bool.
 
     Raises:
-        ProgramError: a law does not hold on the samples, or `size` is no positive int.
+        ProgramError: a law does not hold on the samples, or `size` is not a positive int.
 
     Example: the product of all messages.
 
@@ -189,11 +189,11 @@ class Any_(Algebra):
 class Latest(Algebra):
     """No combination: `delta.values` holds the last message of every current producer.
 
-    Values are an array in ascending order of producer ids, or a list where the type is no number.
-    A producer that has sent nothing yet, or the identity, has no entry.
+    Values are an array in ascending order of producer ids, or a list if the type is not a number. A
+    producer that has sent nothing yet, or the identity, has no entry.
 
     Args:
-        type: of the messages: int, float, `VertexId`, or any picklable class.
+        type: the type of the messages: int, float, `VertexId`, or any picklable class.
         size: length of a vector message, for int and float; None for a single value. With a size
             the values are an array of shape (k, size).
 

@@ -21,7 +21,7 @@ GRAPH_CHANGES = ("addTarget", "removeTarget")
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the methods of one class read, change and send, helper methods included.
+    """Facts about what the methods of one class read, change and send, with helper methods.
 
     The defaults are what must be assumed of a method whose source cannot be read.
 
@@ -203,7 +203,7 @@ def _compared_with_id(method: Method) -> Iterable[str]:
 
 
 def _reads_edge_value(method: Method, node: ast.AST, aggregators: Collection[str]) -> bool:
-    """Whether a node is `x.value`, where x is neither gather's delta nor an aggregator."""
+    """Return whether a node is `x.value`, where x is neither gather's delta nor an aggregator."""
     if not (isinstance(node, ast.Attribute) and node.attr == "value"):
         return False
     if isinstance(node.value, ast.Name):
@@ -238,7 +238,7 @@ def _emissions(method: Method, node: Any, *, in_loop: bool) -> Iterable[str]:
 
 
 def _is_one_emission(scatter: Method) -> bool:
-    """Whether scatter is one loop whose body is `emit(target, x)`, where x calls no method."""
+    """Return whether scatter is one loop with the body `emit(target, x)`; x calls no method."""
     assert scatter.tree is not None
     body = [s for s in scatter.tree.body if not is_docstring(s)]
     if len(body) != 1 or not isinstance(body[0], ast.For) or len(body[0].body) != 1:
@@ -250,7 +250,7 @@ def _is_one_emission(scatter: Method) -> bool:
 
 
 def _reads_targets(method: Method, root: str) -> bool:
-    """Whether a method uses targets otherwise than to send each its message."""
+    """Return whether a method uses targets otherwise than to send each its message."""
     sending = {
         id(n.iter)
         for n in method.nodes()
@@ -358,7 +358,7 @@ def _nonlinear(
     }
     for aggregate in sorted(read):
         if aggregators[aggregate].kind != "sum":
-            return f"{name} reads {aggregate}, which is no sum"
+            return f"{name} reads {aggregate}, which is not a sum"
     for root in ("gather", "scatter"):
         method, *helpers = reachable(methods, root)
         dependencies = MethodDependencies(method, {*states, *aggregators}, read)
@@ -379,7 +379,7 @@ _SENDS = ("emit", "emitAll", "contribute")
 
 
 class MethodDependencies:
-    """Which expressions of a method depend on messages, state or aggregates.
+    """The expressions of a method that depend on messages, state or aggregates.
 
     Args:
         method: gather or scatter.
@@ -392,9 +392,9 @@ class MethodDependencies:
     ) -> None:
         self.method, self.fields, self.aggregates_read = method, fields, aggregates_read
         self.names = {method.arguments[3]} if method.name == "gather" else set[str]()
-        before = -1
-        while len(self.names) > before:  # a name may depend on one that is assigned further down
-            before = len(self.names)
+        previous = -1
+        while len(self.names) > previous:  # a name may depend on one that is assigned further down
+            previous = len(self.names)
             for node in method.nodes():
                 if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.NamedExpr):
                     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
@@ -404,7 +404,7 @@ class MethodDependencies:
                         } - {method.self_name}
 
     def depends(self, tree: ast.AST | None) -> bool:
-        """Whether any part of an expression depends on messages, state or aggregates."""
+        """Return whether any part of an expression depends on messages, state or aggregates."""
         return any(
             (isinstance(n, ast.Name) and n.id in self.names)
             or (self.method.is_self(n) and n.attr in self.fields)
@@ -412,7 +412,7 @@ class MethodDependencies:
         )
 
     def nonlinear(self, node: ast.AST) -> bool:
-        """Whether dependent values are compared, multiplied, or passed to a function."""
+        """Return whether dependent values are compared, multiplied, or passed to a function."""
         if self._only_for_convergence(node):
             return False
         depends = self.depends
@@ -434,7 +434,7 @@ class MethodDependencies:
         return bad or any(self.nonlinear(child) for child in ast.iter_child_nodes(node))
 
     def _only_for_convergence(self, node: ast.AST) -> bool:
-        """Whether a node contributes to an aggregate that only `converged` reads."""
+        """Return whether a node contributes to an aggregate that only `converged` reads."""
         return (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
@@ -445,7 +445,7 @@ class MethodDependencies:
 
 
 def _nonlinear_operator(operator: ast.operator, left: bool, right: bool) -> bool:
-    """Whether an operator is not linear, given which of its operands depend on the input."""
+    """Return whether an operator is not linear, given which operands depend on the input."""
     if isinstance(operator, ast.Add | ast.Sub):
         return False
     if isinstance(operator, ast.Mult):

@@ -22,10 +22,10 @@ class StateField:
     """A typed state column.
 
     Attributes:
-        name: of the field.
-        type: as annotated: int, float, bool, `VertexId`, or any class.
+        name: the field's name.
+        type: the annotated type: int, float, bool, `VertexId`, or any class.
         size: the length of a vector; None for a single value.
-        default: of a vertex before `init`.
+        default: the value of a vertex before `init`.
         bounds: the numbers that a vertex attribute of this name may have.
     """
 
@@ -86,7 +86,7 @@ class Fields:
 
     @property
     def several(self) -> bool:
-        """Whether vertices are of more than one class."""
+        """True if vertices are of more than one class."""
         return len(self.classes) > 1
 
     @property
@@ -122,7 +122,7 @@ class Fields:
             name: `field`, or `Class.field` for one class only; None for each class's result.
 
         Raises:
-            InputError: there is no such field.
+            InputError: no such field.
         """
         if name is None:
             results = {
@@ -151,7 +151,7 @@ class Fields:
             name: the only field to show; None shows all.
 
         Raises:
-            InputError: there is no such field.
+            InputError: no such field.
         """
         if name is None:
             return {kind: c.columns for kind, c in self.classes.items()}

@@ -148,7 +148,7 @@ class TableSpec:
     """The table of one state element.
 
     Attributes:
-        name: of the state element.
+        name: the state element's name.
         element: its `StateElement`: the types of keys and fields.
         where: "key", rows are where their keys belong; "partition", every partition has rows of
             its own; "everywhere", all partitions have the same rows.
@@ -177,17 +177,17 @@ class TableSpec:
 
     @property
     def single(self) -> bool:
-        """Whether a row is stored as the value of its only field, not as a tuple."""
+        """True if a row is stored as the value of its only field, not as a tuple."""
         return self.element.single  # type: ignore[no-any-return]
 
     @property
     def size(self) -> int | None:
-        """How many keys there are, 0, 1, ... size - 1; None for any."""
+        """The number of keys, which are 0, 1, ... size - 1; None for any keys."""
         return self.element.number_of_keys  # type: ignore[no-any-return]
 
     @cached_property
     def indexed(self) -> bool:
-        """Whether its rows are found by kernels, and a method sees the row of its key alone."""
+        """True if kernels find its rows, and a method sees the row of its key alone."""
         return self.where == "key" and "indexed" in vars(self.element.state)
 
     @cached_property
@@ -217,7 +217,7 @@ class TableSpec:
 
     @cached_property
     def default(self) -> Any:
-        """What reading a key without a row returns: a value, or a tuple of them."""
+        """The value that reading a key without a row returns: a value, or a tuple of them."""
         values = tuple(DEFAULTS[kind] for kind in self.fields.values())
         return values[0] if self.single else values
 
@@ -283,10 +283,10 @@ def _copied_row(spec: TableSpec, values: tuple[Any, ...]) -> Row:
 
 
 class MapAccess:
-    """What a method may do with a map: the base of its state in a plain object and on a processor.
+    """Access of methods to a map: the base of its state in a plain object and on a processor.
 
     Args:
-        spec: of the map.
+        spec: the map's table.
     """
 
     def __init__(self, spec: TableSpec) -> None:
@@ -350,11 +350,11 @@ class _Copied(MapAccess):
         self._value = value
 
     def load(self, key: Any) -> Any:
-        """See `MapAccess`."""
+        """Return the value, whatever the key is."""
         return self._value
 
     def store(self, key: Any, value: Any) -> None:
-        """See `MapAccess`."""
+        """Set the value, whatever the key is."""
         self._value = value
 
 
@@ -383,22 +383,22 @@ class Parameter:
 
     @property
     def as_given(self) -> bool:
-        """Whether a value of its type is an argument as it is."""
+        """True if a value of its type is an argument as it is."""
         return True
 
     @property
     def encodes(self) -> bool:
-        """Whether a str has to be text that can be encoded."""
+        """True if a str has to be text that can be encoded."""
         return False
 
     @property
     def width(self) -> int | None:
-        """How many bytes each value has, 0 for the few of a number; None if they differ."""
+        """The number of bytes of each value, 0 for the few of a number; None if they differ."""
         return None if self.kind == "bytes" else 0
 
 
 class Onward(NamedTuple):
-    """A task element's result: the call goes on with another one.
+    """A task element's result: the call continues with another one.
 
     Attributes:
         element: its place in the method.
@@ -429,7 +429,7 @@ class Items(NamedTuple):
 
     Attributes:
         element: its place in the method.
-        keys: of the items.
+        keys: the keys of the items.
         values: the arguments of each, but for the key.
         same: which argument the key is; -1 for none.
         then: as of `Each`.
@@ -450,8 +450,8 @@ class ElementText(NamedTuple):
             fields that it may set, and the answer as three numbers.
         reads, stores: the fields that it reads or sets, and those that it may set.
         changes: it may set a field, or remove the row.
-        names: of the arguments that it reads.
-        arguments: the places and types of these.
+        names: the names of the arguments that it reads.
+        arguments: the places and types of these arguments.
         constants: the names outside that it reads, with their types.
     """
 
@@ -465,12 +465,12 @@ class ElementText(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What takes many calls of a method of a state element at once.
+    """A method that takes many calls of another method of a state element at once.
 
     Attributes:
-        name: of that method, see `StateElement.batches`.
-        places: of its arguments, among those of the task element; the first one is the key.
-        answers: what it returns are the answers of the calls; else these are None.
+        name: the method's name, a key of `StateElement.batches`.
+        places: the places of its arguments among those of the task element; the first is the key.
+        answers: it returns the answers of the calls; else these are None.
     """
 
     name: str
@@ -540,7 +540,7 @@ class KeyedMethod:
 
     @cached_property
     def writes(self) -> bool:
-        """Whether it may change state."""
+        """True if it may change state."""
         return any(element.writes for element in self.elements)
 
     @cached_property
@@ -555,10 +555,10 @@ class KeyedProgram:
     """A stateful class, ready to run.
 
     Attributes:
-        name: of the class.
+        name: the class's name.
         cls: the class.
-        tables: of its state elements, by name.
-        methods: those that can be called, by name.
+        tables: the tables of its state elements, by name.
+        methods: the methods that can be called, by name.
         compiled: whether task elements are compiled; "require", before they run.
     """
 
@@ -569,7 +569,7 @@ class KeyedProgram:
     compiled: bool | Literal["require"] = True
 
     def accesses_row(self, element: TaskElement) -> bool:
-        """Whether a task element accesses one row of a map that is divided by key."""
+        """Return whether a task element accesses one row of a map that is divided by key."""
         spec = self.tables.get(element.table or "")
         return spec is not None and spec.indexed and not element.whole
 

@@ -28,7 +28,7 @@ def field_name(column: str) -> str:
 
 
 class Journal:
-    """What calls have changed, to take it back.
+    """The changes that calls have made, to undo them.
 
     Attributes:
         running: a call of a plain object runs, within which others are part of it.
@@ -61,7 +61,7 @@ class Journal:
 
         Args:
             rows: the dict that has them.
-            keys: of the rows.
+            keys: the keys of the rows.
             state: the state element that is told when the change is taken back.
         """
         if self.running:
@@ -77,7 +77,7 @@ class Journal:
         Args:
             cells: the dict that has them.
             columns: their keys in that dict.
-            values: of each, `ABSENT` where there is none.
+            values: the value of each, `ABSENT` where there is none.
             state: the state element that is told when the change is taken back.
             row: the key of the row there.
         """
@@ -253,7 +253,7 @@ class RowsState:
         """Set the rows of several keys; where a key is there twice, the last one stays.
 
         Args:
-            keys: of the type that the element declares, as a method of `batches` gets them.
+            keys: keys of the type that the element declares, as a method of `batches` gets them.
             rows: one for each key.
         """
         self.note_all(keys)
@@ -355,7 +355,7 @@ class RowsState:
 
 
 class StateElement:
-    """What a stateful class keeps by key: the base of `Map`, `Value`, `Array` and `Matrix`.
+    """State that a stateful class keeps by key: the base of `Map`, `Value`, `Array` and `Matrix`.
 
     A subclass declares what its methods do, so that calls go to the rows that they access. It is
     used as the built-in ones are, `Partitioned(TopK(str, size=10), key="user")`.
@@ -370,7 +370,7 @@ class StateElement:
         reads: names of methods and properties that only read: also `__getitem__` (`self.x[key]`),
             `__contains__` (`in`), `__iter__` and `__len__`.
         writes: names of those that may change a row: also `__setitem__`, `__delitem__`.
-        without_key: of them, those whose first argument is not the key. They see all rows of a
+        without_key: the methods whose first argument is not the key. They see all rows of a
             partition.
         batches: by method of `writes`, the name of another one of `state`, which takes many of its
             calls at once: a list of keys, and a column for each other argument: a NumPy array of
@@ -440,8 +440,10 @@ class StateElement:
         self.single = len(fields) == 1
 
     def __repr__(self) -> str:
-        own = [f"{name}={value!r}" for name, value in vars(self).items() if name not in _DECLARED]
-        return f"{type(self).__name__}({', '.join([self.key] * self.keyed + own)})"
+        options = [
+            f"{name}={value!r}" for name, value in vars(self).items() if name not in _DECLARED
+        ]
+        return f"{type(self).__name__}({', '.join([self.key] * self.keyed + options)})"
 
     def check(self) -> None:
         """Refuse an element that is not declared as it has to be.
@@ -506,7 +508,7 @@ class Partial:
     """A value for each partition, which `gather_all` returns as a list.
 
     Args:
-        values: of the partitions, in order.
+        values: the values of the partitions, in order.
     """
 
     def __init__(self, values: Iterable[Any]) -> None:

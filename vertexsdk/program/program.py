@@ -44,14 +44,14 @@ class ClassSpec:
     Attributes:
         cls: the class; `name`, `file` and `line` say where it is defined.
         states: its state fields by name.
-        params: (type, default) of each parameter; `MISSING` where there is no default.
+        params: the type and default of each parameter; `MISSING` without a default.
         aggregators: the algebra of each aggregator.
         producers: the value type of each map of producers.
         methods: its methods by name, without those of `Vertex` itself.
-        algebra: of its messages; None at the events level.
+        algebra: the algebra of its messages; None at the events level.
         result: the state field that is written as `value`.
         facts: what its methods read, change and send.
-        code: of its methods where they are interpreted, see `compile._arithmetic`; by name.
+        code: the code of its interpreted methods, by name, from `compile._arithmetic`.
     """
 
     cls: type[Vertex]
@@ -70,7 +70,7 @@ class ClassSpec:
 
     @property
     def latest(self) -> bool:
-        """Whether messages are kept per producer instead of being combined."""
+        """True if messages are kept per producer instead of being combined."""
         return isinstance(self.algebra, Latest)
 
     @property
@@ -98,7 +98,7 @@ class Program:
     Args:
         classes: subclasses of `Vertex` with the same `direction`, `parallel_edges` and `edge`; all
             declare an algebra, or none do.
-        name: of the program; by default made of the class names.
+        name: the program's name; by default made of the class names.
 
     Raises:
         ProgramError: no class, no subclass of `Vertex`, or classes that do not fit together.
@@ -152,29 +152,29 @@ class Program:
 
     @property
     def prepares(self) -> bool:
-        """Whether the first class has a method `prepare`, for which the graph must stand still."""
-        own: Any = self.classes[0].cls.prepare
+        """True if the first class has a method `prepare`, for which the graph must not change."""
+        declared: Any = self.classes[0].cls.prepare
         plain: Any = Vertex.prepare
-        return own.__func__ is not plain.__func__
+        return declared.__func__ is not plain.__func__
 
     @property
     def built_in(self) -> bool:
-        """Whether the classes are of `vertexsdk.algorithms`."""
+        """True if the classes are in `vertexsdk.algorithms`."""
         return all(spec.cls.__module__.startswith("vertexsdk.algorithms") for spec in self.classes)
 
     @property
     def mixed(self) -> bool:
-        """Whether the classes gather different kinds of message."""
+        """True if the classes gather different kinds of message."""
         return len({repr(s.algebra) for s in self.classes}) > 1
 
     @property
     def direction(self) -> str:
-        """Which way messages go along edges."""
+        """The direction in which messages travel along edges."""
         return self.classes[0].cls.direction
 
     @property
     def reads_loop(self) -> bool:
-        """Whether what a method does depends on the loop it runs in."""
+        """True if what a method does depends on the loop it runs in."""
         return any(s.facts.reads_loop or s.facts.adapts for s in self.classes)
 
     @property
@@ -206,11 +206,11 @@ class Program:
         columns: dict[str, dict[str, Any]] = {}
         for kind, spec in enumerate(self.classes):
             for name, f in spec.states.items():
-                own = {"type": getattr(f.type, "__name__", str(f.type)), "size": f.size}
+                column = {"type": getattr(f.type, "__name__", str(f.type)), "size": f.size}
                 if len(self.classes) > 1:
-                    own |= {"class": spec.name, "kind": kind, "field": name}
-                    own |= {"result": True} if name == spec.result else {}
-                columns[self.column(kind, name)] = own
+                    column |= {"class": spec.name, "kind": kind, "field": name}
+                    column |= {"result": True} if name == spec.result else {}
+                columns[self.column(kind, name)] = column
         return columns
 
     def bind(self, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -276,9 +276,9 @@ class Program:
                 values[name] = _convert(self.name, name, spec.params[name][0], x)
         for base in spec.cls.__mro__:
             for when, variant in VARIANTS.get(base, ()):
-                own = base is spec.cls or issubclass(spec.cls, variant)
+                applies = base is spec.cls or issubclass(spec.cls, variant)
                 for name, value in when.items():
-                    choices.setdefault(name, []).extend([value] if own else [])
+                    choices.setdefault(name, []).extend([value] if applies else [])
                 if base is spec.cls and all(_same(values[n], x) for n, x in when.items()):
                     chosen = variant
         for name, allowed in choices.items():
@@ -383,7 +383,7 @@ def spec_of(cls: type[Vertex]) -> ClassSpec:
     """Return the spec of a Vertex subclass, made when it was defined.
 
     Raises:
-        ProgramError: it is no subclass of `Vertex`, or cannot run as written.
+        ProgramError: it is not a subclass of `Vertex`, or cannot run as written.
     """
     if not (isinstance(cls, type) and issubclass(cls, Vertex)) or cls is Vertex:
         raise ProgramError(f"{cls!r} is not a subclass of vertexsdk.Vertex")
@@ -425,7 +425,7 @@ def analyse(cls: type[Vertex]) -> ClassSpec:
     _check_edge(cls, where, facts)
     result = cls.result or next(iter(states), next(iter(maps), ""))
     if result not in states and (cls.result or result not in maps):
-        raise ProgramError(f"{where}: result = {result!r} is no state field")
+        raise ProgramError(f"{where}: result = {result!r} is not a state field")
     _check_names(cls, methods, states, params, aggregators, maps)
     for root in ("init", "adapt", "gather", "converged"):
         for method in reachable(methods, root):
@@ -490,8 +490,8 @@ def _methods(cls: type[Vertex]) -> Iterator[tuple[str, Method]]:
 
 def _place(cls: type[Vertex], methods: Mapping[str, Method]) -> tuple[str, int]:
     """The file and line of the class statement, as near as the source lets one tell."""
-    own = [m for m in methods.values() if m.name in vars(cls)]
-    first = min(own, key=lambda m: m.line, default=None)
+    methods_of_class = [m for m in methods.values() if m.name in vars(cls)]
+    first = min(methods_of_class, key=lambda m: m.line, default=None)
     module = sys.modules.get(cls.__module__)
     file = first.file if first else getattr(module, "__file__", None) or "<unknown>"
     places = [
@@ -642,7 +642,7 @@ def new_driver(spec: ClassSpec, params: Mapping[str, Any], num_vertices: int) ->
     Args:
         spec: the class of the object.
         params: the value of every parameter, as from `Program.bind`.
-        num_vertices: of the graph.
+        num_vertices: the graph's number of vertices.
     """
     driver: Vertex = object.__new__(spec.cls)
     driver.__dict__.update(params)

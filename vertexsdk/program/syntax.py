@@ -34,7 +34,7 @@ class Method:
 
     @property
     def self_name(self) -> str:
-        """What the method calls `self`."""
+        """The name that the method gives to `self`."""
         return self.arguments[0] if self.arguments else ""
 
     def nodes(self) -> Iterator[ast.AST]:
@@ -42,7 +42,7 @@ class Method:
         return ast.walk(self.tree or ast.Pass())
 
     def is_self(self, node: ast.AST | None, *names: str) -> TypeGuard[ast.Attribute]:
-        """Whether a node is `self.x`, for an x among `names` where some are given."""
+        """Return whether a node is `self.x`, for an x among `names` where some are given."""
         return (
             isinstance(node, ast.Attribute)
             and isinstance(node.value, ast.Name)
@@ -51,11 +51,11 @@ class Method:
         )
 
     def is_call(self, node: ast.AST | None, *names: str) -> TypeGuard[ast.Call]:
-        """Whether a node calls one of these methods of `self`."""
+        """Return whether a node calls one of these methods of `self`."""
         return isinstance(node, ast.Call) and self.is_self(node.func, *names)
 
     def reads_argument(self, node: ast.AST, index: int) -> bool:
-        """Whether a node is the positional argument number `index` (`self` is 0)."""
+        """Return whether a node is the positional argument number `index` (`self` is 0)."""
         return isinstance(node, ast.Name) and node.id in self.arguments[index : index + 1]
 
 
@@ -74,7 +74,7 @@ def function_tree(function: FunctionType) -> ast.FunctionDef | None:
 
 
 def is_docstring(node: ast.stmt) -> bool:
-    """Whether a statement is a constant alone, which does nothing."""
+    """Return whether a statement is a constant alone, which does nothing."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
@@ -125,14 +125,14 @@ def target_loop_shape(method: Method, loop: ast.For) -> str | None:
     inner = [n for n in ast.walk(loop) if n is not loop and isinstance(n, (ast.For, ast.While))]
     if not to_target or any(call in ast.walk(n) for n in inner):
         return "many"
-    whole = (
+    only_emits = (
         len(loop.body) == 1 and isinstance(loop.body[0], ast.Expr) and loop.body[0].value is call
     )
     reads = any(
         isinstance(n, ast.NamedExpr) or (isinstance(n, ast.Name) and n.id == loop.target.id)
         for n in ast.walk(call.args[1])
     )
-    return "uniform" if whole and not reads else "edge"
+    return "uniform" if only_emits and not reads else "edge"
 
 
 def class_lines(file: str, line: int) -> dict[str, int]:

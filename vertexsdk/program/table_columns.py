@@ -40,8 +40,8 @@ def to_text(value: Any) -> str:
             text.encode()
         except UnicodeEncodeError:
             raise InputError(
-                f"{excerpt(value)} has a half of a surrogate pair, which is no character: decode "
-                "the bytes with errors='replace', or store them as bytes"
+                f"{excerpt(value)} has a half of a surrogate pair, which is not a character: "
+                "decode the bytes with errors='replace', or store them as bytes"
             ) from None
     return text
 
@@ -65,7 +65,7 @@ class Column:
     """A column with one value of a simple type for each row.
 
     Args:
-        name: of the column.
+        name: the column's name.
         kind: the type of its values, of `KINDS`.
         default: the value of a row that has none.
 
@@ -310,17 +310,17 @@ class ColumnParameter(Parameter):
 
     @property
     def as_given(self) -> bool:
-        """See `Parameter`."""
+        """True if a value of its type is an argument as it is."""
         return self.column.__class__ is Column
 
     @property
     def encodes(self) -> bool:
-        """See `Parameter`."""
+        """True: a str has to be text that can be encoded."""
         return True
 
     @property
     def width(self) -> int | None:
-        """See `Parameter`."""
+        """The number of bytes of each value, 0 for the few of a number; None if they differ."""
         if isinstance(self.column, VectorColumn):
             return self.column.size * int(np.dtype(DTYPES[self.column.kind]).itemsize)
         return super().width
@@ -330,7 +330,7 @@ def column_of(name: str, declared: Any, what: str) -> Column:
     """Return the column that a declaration stands for.
 
     Args:
-        name: of the column.
+        name: the column's name.
         declared: a type, a default, `list[T]`, `Array(float, size=n)` or `Family(str, float)`.
         what: begins the error.
 

@@ -48,21 +48,21 @@ class TableRows(RowsState):
     version = 0  # another number after each change
 
     def touch(self, row: Any) -> None:
-        """See `RowsState`."""
+        """Count a change of a row."""
         self.version += 1
 
     def touch_all(self, rows: Sequence[Any]) -> None:
-        """See `RowsState`."""
+        """Count a change of several rows."""
         self.version += 1
 
     def to_fields(self, row: Any) -> Any:
-        """See `RowsState`."""
+        """Return the stored values of the columns, and the two more as a bool and JSON."""
         columns = self.element.columns
         stored = [c.store(value) for c, value in zip(columns, row, strict=False)]
         return (*stored, row[-2], json.dumps(sorted((row[-1] or {}).items(), key=str)))
 
     def from_fields(self, fields: Any) -> Any:
-        """See `RowsState`."""
+        """Return the row that `to_fields` took apart."""
         columns = self.element.columns
         values = [c.restore(stored) for c, stored in zip(columns, fields, strict=False)]
         writers = {
@@ -100,11 +100,11 @@ class TableElement(StateElement):
 
 
 class RunningTotal(NamedTuple):
-    """What a row of an accumulator came to.
+    """The last total of an accumulator's row, and the changes since then.
 
     Attributes:
-        value: as `Accumulation.begin` returns it.
-        changes: of cells since then, each with its value before and after.
+        value: the total, as `Accumulation.begin` returns it.
+        changes: the old and new value of each cell that changed since then.
     """
 
     value: list[Any]
@@ -114,7 +114,7 @@ class RunningTotal(NamedTuple):
 class CellRows(RowsState):
     """The cells of an accumulator: a dict of column to value for each row.
 
-    What a row came to is kept with the changes since then, where the algebra can take a value back:
+    The total of a row is kept with the changes since then, where the algebra can take a value back:
     if they are few, the next total is made of them (`Incr`, section 5.2.5 of the Domino paper).
     """
 
@@ -127,8 +127,8 @@ class CellRows(RowsState):
     def put_cell(self, key: Any, column: Any, value: Any) -> bool:
         """Set a cell; return whether it has another value now."""
         cells = self.rows.get(key)
-        before = ABSENT if cells is None else cells.get(column, ABSENT)
-        if before is value or before == value:
+        old = ABSENT if cells is None else cells.get(column, ABSENT)
+        if old is value or old == value:
             return False
         running = self._running.get(key)
         if cells is None:
@@ -136,7 +136,7 @@ class CellRows(RowsState):
             cells = self.rows[key] = {}
         self.note(cells, column, key)
         cells[column] = value
-        self._changed_cell(key, running, before, value)
+        self._changed_cell(key, running, old, value)
         return True
 
     def put_cells(self, written: Mapping[Any, Mapping[Any, Any]]) -> tuple[list[Any], int]:
@@ -159,26 +159,26 @@ class CellRows(RowsState):
                 rows[key] = cells
                 count += len(cells)
             else:
-                columns, old = [], []
+                columns, old_values = [], []
                 for column, value in values.items():
-                    before = cells.get(column, ABSENT)
-                    if before is not value and before != value:
+                    old = cells.get(column, ABSENT)
+                    if old is not value and old != value:
                         columns.append(column)
-                        old.append(before)
+                        old_values.append(old)
                 if not columns:
                     continue
-                self.journal.note_cells(cells, columns, old, self, key)
+                self.journal.note_cells(cells, columns, old_values, self, key)
                 self.changed.add(key)
                 count += len(columns)
                 running = self._running.get(key)
-                for column, before in zip(columns, old, strict=True):
+                for column, old in zip(columns, old_values, strict=True):
                     value = values[column]
                     if value is ABSENT:
                         del cells[column]
                     else:
                         cells[column] = value
                     if running is not None:
-                        running.changes.append((before, value))
+                        running.changes.append((old, value))
                 if not cells:
                     self.note(rows, key, key)
                     del rows[key]
@@ -192,11 +192,11 @@ class CellRows(RowsState):
             return False
         running = self._running.get(key)
         self.note(cells, column, key)
-        before = cells.pop(column)
+        old = cells.pop(column)
         if not cells:
             self.note(self.rows, key, key)
             del self.rows[key]
-        self._changed_cell(key, running, before, ABSENT)
+        self._changed_cell(key, running, old, ABSENT)
         return True
 
     def _changed_cell(self, key: Any, running: RunningTotal | None, old: Any, new: Any) -> None:
@@ -219,7 +219,7 @@ class CellRows(RowsState):
         return how.end(running.value, cells)
 
     def touch(self, row: Any) -> None:
-        """See `RowsState`: a change is taken back, or is told of by `_changed_cell` after this."""
+        """Forget a row's total: a change is undone, or `_changed_cell` notes it after this."""
         self._running.pop(row, None)
 
     def to_fields(self, row: Any) -> str:
@@ -235,7 +235,7 @@ class CellRows(RowsState):
         return {column: convert(cell) for column, cell in json.loads(fields)}
 
     def fork(self, journal: Journal) -> RowsState:
-        """See `RowsState`; cells are changed where they are."""
+        """Return a copy for a fork; cells are changed in place, so they are copied."""
         other = super().fork(journal)
         assert isinstance(other, CellRows)
         other.rows = {key: dict(cells) for key, cells in self.rows.items()}
@@ -304,11 +304,11 @@ def direct_method(kind: str, table: str, column: str = "") -> str:
 
 @dataclass(frozen=True)
 class Trigger:
-    """What runs when something changes.
+    """A method that runs when something changes.
 
     Attributes:
         application: the place of its class in the program.
-        name: of the method.
+        name: the method's name.
         function: the method.
         file, line: where it is defined.
     """
@@ -373,7 +373,7 @@ class Application:
 
 @dataclass(frozen=True)
 class TableMethod:
-    """What a method of a trigger program does.
+    """The table and the effect of a method of a trigger program.
 
     Attributes:
         table: the name of the table that it writes to; "" for all that is activated.
@@ -440,11 +440,11 @@ class TriggerProgram(KeyedProgram):
 
     @property
     def eager(self) -> bool:
-        """Whether triggers do not wait for the end of a round."""
+        """True if triggers do not wait for the end of a round."""
         return self.schedule != "rounds"
 
     def schema(self) -> dict[str, dict[str, Any]]:
-        """See `KeyedProgram`; fields that are not columns of a user's table are internal."""
+        """Return the state's schema; fields that are not columns of a user's table are internal."""
         fields = super().schema()
         seen = {t.seen for t in self.triggers if isinstance(t, PlainTrigger)}
         algebras = {t.table: t.algebra for t in self.triggers if isinstance(t, Accumulator)}
@@ -464,11 +464,11 @@ class TriggerProgram(KeyedProgram):
         """Return the place of a trigger.
 
         Args:
-            name: of the method, or `Class.method`.
+            name: the method's name, or `Class.method`.
             application: whose method it is, if it has no class; None for any one.
 
         Raises:
-            InputError: there is no such trigger of a table, or there are several.
+            InputError: no trigger of a table has this name, or several have.
         """
         plain = {t: one for t, one in enumerate(self.triggers) if isinstance(one, PlainTrigger)}
         if "." in name:
@@ -488,7 +488,7 @@ class TriggerProgram(KeyedProgram):
         """Return the method that chooses the rows of an activation; None for all.
 
         Raises:
-            InputError: there is no such method.
+            InputError: no such method.
         """
         if not name:
             return None
@@ -501,7 +501,7 @@ class TriggerProgram(KeyedProgram):
 
     @property
     def classes(self) -> list[type]:
-        """See `KeyedProgram`."""
+        """The classes of the applications."""
         return [application.cls for application in self.applications]
 
     def method_of(self, table: str, kind: Literal["upsert", "delete", "activate"]) -> int:
@@ -522,7 +522,7 @@ def table_methods(
     an upsert has a bit for each column that is given.
     """
     element: TableElement = spec.element
-    own = _task_element(spec.name, "key", line)
+    elements = (_task_element(spec.name, "key", line),)
     batch = Parameter(BATCH, "int", 0)
     key = ColumnParameter(key_name, element.key, ABSENT, Column(key_name, element.key, None))
     columns = [
@@ -530,10 +530,10 @@ def table_methods(
     ]
     return (
         KeyedMethod(
-            f"upsert {spec.name}", (batch, key, Parameter(GIVEN, "int", 0), *columns), (own,),
+            f"upsert {spec.name}", (batch, key, Parameter(GIVEN, "int", 0), *columns), elements,
             key_name, "", file, line,
         ),
-        KeyedMethod(f"delete {spec.name}", (batch, key), (own,), key_name, "", file, line),
+        KeyedMethod(f"delete {spec.name}", (batch, key), elements, key_name, "", file, line),
     )  # fmt: skip
 
 
@@ -544,13 +544,13 @@ def activate_method(table: str, file: str, line: int) -> KeyedMethod:
         table: any table, of which a task element has to be.
         file, line: where the first class is defined.
     """
-    own = _task_element(table, "all", line)
+    element = _task_element(table, "all", line)
     parameters = (
         Parameter(BATCH, "int", 0),
         Parameter("trigger", "str"),
         Parameter("where", "str"),
     )
-    return KeyedMethod("activate", parameters, (own,), None, "", file, line)
+    return KeyedMethod("activate", parameters, (element,), None, "", file, line)
 
 
 BATCH, GIVEN = "batch_", "given_"

@@ -1,4 +1,4 @@
-"""What a user subclasses: a `Vertex` with typed fields and the three methods.
+"""The class that a user subclasses: a `Vertex` with typed fields and the three methods.
 
 The methods are the paper's (Tornado, SIGMOD 2016, appendix B). They are compiled when they
 can be; when they run interpreted, one object of the user's class serves as a cursor which the
@@ -21,7 +21,7 @@ MAIN_LOOP = "main"  # what `self.loop` is in a main loop; in a branch it is the 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<no default>"})()
 T = TypeVar("T")
 _CHECKS: list[Callable[[type[Vertex]], object]] = []  # of a class when it is defined
-VARIANTS: dict[type[Vertex], list[tuple[Mapping[str, Any], type[Vertex]]]] = {}  # see `Vertex`
+VARIANTS: dict[type[Vertex], list[tuple[Mapping[str, Any], type[Vertex]]]] = {}  # by base class
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class Bounds:
     interval: str
 
     def hold(self, x: Any) -> Any:
-        """Whether they hold a number; for an array, which of its numbers."""
+        """Return whether they hold a number; for an array, which of its numbers."""
         low, high = map(float, self.interval[1:-1].split(","))
         above = low <= x if self.interval[0] == "[" else low < x
         return above & (x <= high if self.interval[-1] == "]" else x < high)
@@ -93,7 +93,7 @@ def state(default: Any = MISSING, *, size: int | None = None, bounds: str | None
     its numbers, or, for type checkers, as `NDArray[np.int64]`, `NDArray[np.float64]`.
 
     Args:
-        default: of a new vertex; without it a number starts at zero, an object at None.
+        default: the value of a new vertex; without it a number starts at zero, an object at None.
         size: the length of a vector of numbers; None for a single value.
         bounds: an interval, as "[0, 1]", outside of which vertex attributes are refused.
 
@@ -147,7 +147,7 @@ def producers(type: type = float) -> Any:
     """Declare a map from producer id to a value, for programs without an algebra.
 
     Args:
-        type: of the values.
+        type: the type of the values.
 
     Returns:
         The declaration; in a method `self.NAME` is a dict.
@@ -163,9 +163,9 @@ class Target:
     """One consumer of a vertex, as `self.targets` has it.
 
     Attributes:
-        id: of the consumer: int, or str where ids are strings.
-        value: of the edge, of the type `Vertex.edge`; None where edges have no values. With several
-            named values a dict of them, each of which is an attribute of the target too.
+        id: the consumer's id: int, or str where ids are strings.
+        value: the edge's value, of the type `Vertex.edge`; None where edges have no values. With
+            several named values a dict of them, each of which is an attribute of the target too.
         reverse: whether the edge is followed against its direction (`direction = "both"` only).
         edge: the edge's number in the partition, for the engine.
         rows: returns the targets of this one, for the engine.
@@ -203,7 +203,7 @@ class Target:
 
 @dataclass(slots=True)
 class Delta:
-    """What `gather` receives.
+    """The messages or the event that `gather` receives.
 
     Attributes:
         value: the aggregate of all current messages; at the events level one message.
@@ -350,7 +350,7 @@ class Vertex:
             params: the value of every parameter.
             run: `run(program, graph, seed=seed, **params)` is `vertexsdk.run` with the options of
                 this run, in memory where the graph is in this process; close what it returns.
-            seed: of the run.
+            seed: the run's seed.
 
         Returns:
             Arrays by name, `id` and state fields, which replace all attributes of the graph's
@@ -365,7 +365,7 @@ class Vertex:
     def adapt(self) -> None:
         """Change the state of a vertex when a branch forks; called once there, on each vertex.
 
-        It is `A` of the Tornado paper (section 3.2). A branch of an events program goes on from
+        It is `A` of the Tornado paper (section 3.2). A branch of an events program continues from
         the state of the main loop; every other branch of a class with this method begins with
         `init`, after which it is called.
         """

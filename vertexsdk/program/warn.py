@@ -31,9 +31,9 @@ def warn_at(
     """Warn of something at a line of a user's file; once, as Python's filters have it by default.
 
     Args:
-        file, line: of the user's program.
+        file, line: a place in the user's program.
         text: what is wrong and what to do.
-        category: of the warning.
+        category: the warning's class.
     """
     placed = f"{file}:{line}: {text}"
     if place_last(placed) != placed:  # in an installed package

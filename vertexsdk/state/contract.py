@@ -85,8 +85,7 @@ class Head:
     Attributes:
         manifest: name of the newest manifest, "" when the loop was claimed and has none yet.
         iteration: the iteration of that manifest, -1 when it has none.
-        epoch: raised by each driver that claims the loop, see `new_epoch`; a commit needs the
-            newest.
+        epoch: raised by each driver that claims the loop; a commit needs the newest.
 
     Example:
         >>> Head.decode(Head("m", 7, 1).encode().encode())
@@ -120,7 +119,7 @@ class NewManifest:
     """A manifest that is stored in the step in which it becomes a loop's newest version.
 
     Attributes:
-        references: attempts of segments and names of manifests, see `Backend.put_manifest`.
+        references: attempts of segments and names of manifests that this one keeps.
         requires: segments that must exist.
         segments: segments that are stored in the same step, or before it if they are large.
         restart: all other versions of the loop are forgotten.

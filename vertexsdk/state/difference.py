@@ -39,19 +39,19 @@ class Difference:
 
 def compare(store: VersionReader, older: Manifest, newer: Manifest) -> Difference:
     """The difference; partitions that share all their segments are not read."""
-    before = dict(layers_by_partition(store.segments(older)))
-    after = dict(layers_by_partition(store.segments(newer)))
-    shared = [p for p in before if _keys(before[p]) == _keys(after.get(p, ()))]
+    old_layers = dict(layers_by_partition(store.segments(older)))
+    new_layers = dict(layers_by_partition(store.segments(newer)))
+    shared = [p for p in old_layers if _keys(old_layers[p]) == _keys(new_layers.get(p, ()))]
     named = "str" in (older.ids, newer.ids)
     added, removed, changed = [], [], []
     fields: dict[str, int] = {}
-    for group in sorted({group for _, group in {*before, *after}}):
+    for group in sorted({group for _, group in {*old_layers, *new_layers}}):
         a, b = (
             _rows(
                 store, manifest, named,
                 [refs for p, refs in layers.items() if p[1] == group and p not in shared],
             )
-            for manifest, layers in ((older, before), (newer, after))
+            for manifest, layers in ((older, old_layers), (newer, new_layers))
         )  # fmt: skip
         none = np.empty(0, object if named else np.int64)
         ids, others = a.pop("id", none), b.pop("id", none)

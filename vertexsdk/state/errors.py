@@ -1,7 +1,7 @@
-"""What can go wrong in the versioned store, beyond `StateError` itself.
+"""Errors of the versioned store, derived from `StateError`.
 
 StateError
-├── CorruptError    stored bytes have changed (see `arrays.corruption`)
+├── CorruptError    stored bytes have changed; defined in `arrays.corruption`
 ├── FencedError     another driver took this loop over; stop
 ├── FullError       no room left where the store is
 ├── MissingError    a segment or manifest that a version needs is not there

@@ -1,4 +1,4 @@
-"""What versions refer to: deleting what no version refers to any more, and checking the rest.
+"""Deleting what no version refers to any more, and checking what versions refer to.
 
 The backend stores the references of each manifest, so `sweep` deletes what a dropped version
 referred to without reading other loops. `collect` is mark and sweep from versions and leases, and
@@ -105,10 +105,10 @@ def collect(store: VersionReader, grace: float) -> Collected:
     old = [key for key in waste if written_at(key.attempt) <= cut]
     stale = [name for name in idle if written_at(name) <= cut]
     store.forget_tables()
-    gone = {*_in_batches(backend.delete_unreferenced, old)}  # first: files need no room to go
+    deleted = {*_in_batches(backend.delete_unreferenced, old)}  # first: files need no room to go
     _, released = _release(store, stale)
-    rest = [key for key in old if key not in gone] if released else []
-    removed = len(gone) + len(_in_batches(backend.delete_unreferenced, rest))
+    rest = [key for key in old if key not in deleted] if released else []
+    removed = len(deleted) + len(_in_batches(backend.delete_unreferenced, rest))
     young = len(waste) - len(old) + len(idle) - len(stale)
     return Collected(removed, released, young)
 
@@ -128,11 +128,11 @@ def _release(store: VersionReader, names: list[str]) -> tuple[set[SegmentKey], i
         def release(some: list[str], known: dict[str, Manifest] = manifests) -> list[str]:
             return store.backend.release_manifests({n: known[n].references for n in some})
 
-        gone = _in_batches(release, list(manifests))
-        count += len(gone)
-        segments.update(ref.key for name in gone for ref in manifests[name].segments)
-        below = {manifests[name].below for name in gone}
-        names = [name for name in below if name is not None and name not in gone]
+        released = _in_batches(release, list(manifests))
+        count += len(released)
+        segments.update(ref.key for name in released for ref in manifests[name].segments)
+        below = {manifests[name].below for name in released}
+        names = [name for name in below if name is not None and name not in released]
     return segments, count
 
 

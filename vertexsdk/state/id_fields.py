@@ -23,7 +23,7 @@ class IdFields:
 
     Args:
         store: which has the version.
-        manifest: of the version.
+        manifest: the version's manifest.
 
     Attributes:
         names: those of the fields; none where the vertices are integers.

@@ -74,7 +74,7 @@ class SegmentRef:
 
 @dataclass(frozen=True, slots=True)
 class EncodedSegment:
-    """A segment that is not in the store yet: see `Store.put_segment`.
+    """A segment that is encoded, but not in the store yet.
 
     Attributes:
         ref: the reference to it, once `Store.put` has stored it.
@@ -102,7 +102,9 @@ class Manifest:
         ids: "int", or "str" when the vertices have names.
         program: the name of the program that wrote it.
         schema: the state's fields and types as the program declares them; anything JSON.
-        aggregates, statistics, offsets: of the program, of the run, and of its sources.
+        aggregates: the program's aggregates.
+        statistics: the run's statistics.
+        offsets: the offsets of the run's sources.
         segments: those added by this commit; all of the version if `complete`.
         depth: manifests to walk to a complete one.
         created: seconds since 1970.
@@ -144,11 +146,11 @@ class Manifest:
 
     @property
     def references(self) -> list[str]:
-        """What must be kept as long as this is: attempts of its segments, and `below`."""
+        """The names that must be kept as long as this is: attempts of its segments, and `below`."""
         return [*(ref.key.attempt for ref in self.segments), *filter(None, [self.below])]
 
     def is_compacted(self, other: Manifest) -> bool:
-        """Whether this is the version `other`, compacted; both are of one loop."""
+        """Return whether this is the version `other`, compacted; both are of one loop."""
         mine = self.parent, self.iteration, self.created
         return mine == (other.parent, other.iteration, other.created)
 
@@ -204,7 +206,7 @@ class Manifest:
         *,
         restart: bool = False,
     ) -> bool:
-        """Store this, and make it the newest version of a loop; see `Backend.swap_head`.
+        """Store this, and make it the newest version of a loop.
 
         Args:
             requires: segments that must be in the store, but for those in `put`.
@@ -264,17 +266,17 @@ def _types(*fields: Mapping[str, Any]) -> list[str]:
 
 
 def live_segments(
-    before: Iterable[SegmentRef], added: Iterable[SegmentRef], partitions: int
+    existing: Iterable[SegmentRef], added: Iterable[SegmentRef], partitions: int
 ) -> list[SegmentRef]:
-    """The segments of a version that adds `added` to a version with segments `before`.
+    """The segments of a version that adds `added` to a version with segments `existing`.
 
     Args:
-        partitions: of the version; a state of more of them is written anew, whole.
+        partitions: the version's number of partitions; a state of more of them is rewritten.
     """
     new = list(added)
     places = {(ref.kind, ref.key.partition, ref.group) for ref in new}
     graphs = {ref.group for ref in new if ref.kind == "topology"}
-    whole = any((ref.kind, ref.group) == ("snapshot", "all") for ref in new)
+    all_replaced = any((ref.kind, ref.group) == ("snapshot", "all") for ref in new)
 
     def stays(ref: SegmentRef) -> bool:
         place = (ref.key.partition, ref.group)
@@ -285,10 +287,10 @@ def live_segments(
             return not joined and "" not in graphs
         if ref.kind == "snapshot":
             replaced = ref.group != "names" and ("snapshot", place[0], "") in places
-            return not whole and not replaced
+            return not all_replaced and not replaced
         return place[0] < partitions and ("base", *place) not in places
 
-    return [*filter(stays, before), *new]
+    return [*filter(stays, existing), *new]
 
 
 def layers_by_partition(

@@ -75,7 +75,7 @@ class Lease:
 
 
 def is_record(name: str) -> bool:
-    """Whether this name is that of a lease or another record, not of a version's manifest."""
+    """Return whether this names a lease or another record, not a version's manifest."""
     return "." in name
 
 
@@ -99,17 +99,17 @@ def active_leases(backend: Backend) -> tuple[set[str], set[SegmentKey]]:
 
 
 class SweepingStore(Protocol):
-    """What a pin needs of a `Store`."""
+    """The part of a `Store` that a pin uses."""
 
     @property
     def backend(self) -> Backend:
-        """See `Store`."""
+        """The storage of the versions."""
 
     def sweep(self, dropped: Iterable[str]) -> None:
-        """See `Store`."""
+        """Delete dropped versions, and what only they refer to."""
 
     def close(self) -> None:
-        """See `Store`."""
+        """Close the backend."""
 
 
 class Pin:
@@ -118,7 +118,7 @@ class Pin:
     Args:
         store: where it is; not kept.
         reopen: opens the same store, for the thread.
-        loop: of the version.
+        loop: the version's loop.
         manifest: the version.
         seconds: after which the version is no longer kept, should this process die; with 0 there
             is never a lease.
@@ -202,7 +202,7 @@ def pinned(location: str) -> set[str]:
 
 
 def spare(location: str, dropped: Iterable[str]) -> set[str]:
-    """Which of these manifests are pinned; they are deleted when they are released."""
+    """Return which of these manifests are pinned; they are deleted when they are released."""
     names = set(dropped) & pinned(location)
     with _lock:
         for pin in _pins:
@@ -221,7 +221,7 @@ def _hold(pin: Pin) -> None:
 
 
 def _forget(pin: Pin) -> bool:
-    """Whether it was held until now."""
+    """Forget a pin; return whether it was held until now."""
     with _lock:
         held = pin in _pins
         _pins.discard(pin)

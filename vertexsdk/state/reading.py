@@ -47,13 +47,13 @@ def by_key_group(columns: dict[str, Column]) -> tuple[dict[str, Column], NDArray
         The columns, and uint32[b + 1] for b ranges of as many groups each, b a power of two.
     """
     ids = columns["id"]
-    found = _orders.get(id(ids))
-    if found is None or found[0]() is not ids:
-        found = (None, *_group_order(columns))
+    remembered = _orders.get(id(ids))
+    if remembered is None or remembered[0]() is not ids:
+        remembered = (None, *_group_order(columns))
         if not ids.flags.writeable and len(ids) >= _MANY:
             forget = partial(_forget, id(ids))
-            found = _orders[id(ids)] = (weakref.ref(ids, forget), *found[1:])
-    _, order, starts = found
+            remembered = _orders[id(ids)] = (weakref.ref(ids, forget), *remembered[1:])
+    _, order, starts = remembered
     return (columns if order is None else take_rows(columns, order)), starts
 
 
@@ -86,7 +86,7 @@ def _group_order(
 
 
 def check_rows(columns: Mapping[str, Column]) -> None:
-    """Refuse columns that are no base or delta.
+    """Refuse columns that are not a base or a delta.
 
     Raises:
         StateError: no "id" of int64, or an id twice; or a column of another length.

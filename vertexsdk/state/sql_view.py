@@ -46,12 +46,12 @@ def segment_layers(store: VersionReader, manifest: Manifest) -> list[SegmentRef]
 def _since(store: VersionReader, older: str, manifest: Manifest) -> list[SegmentRef] | None:
     """The deltas by which the version differs from an older one, or None if not by deltas only."""
     try:
-        before = segment_layers(store, store.manifest(older))
+        old_layers = segment_layers(store, store.manifest(older))
     except MissingError:
         return None
-    now = segment_layers(store, manifest)
-    added = now[len(before) :]
-    same = now[: len(before)] == before and all(ref.kind == "delta" for ref in added)
+    new_layers = segment_layers(store, manifest)
+    added = new_layers[len(old_layers) :]
+    same = new_layers[: len(old_layers)] == old_layers and all(ref.kind == "delta" for ref in added)
     removed = any(TOMBSTONE in store.table(ref) for ref in added)
     return added if same and not removed else None
 

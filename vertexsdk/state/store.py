@@ -61,7 +61,7 @@ def open_store(url: str | Address, *, create: bool = True) -> Store:
         The store; a context manager that closes it.
 
     Raises:
-        StateInputError: the URL is wrong, or there is no store.
+        StateInputError: the URL is wrong, or no store exists.
         StateError: the store cannot be opened.
 
     Example:
@@ -135,7 +135,7 @@ class Store(VersionReader):
             loop, partition, iteration: what the segment belongs to.
             kind: "base" (every vertex of the partition), "delta" (whole rows of those that changed
                 since the version it will be committed on), "topology", "changes", or "snapshot".
-            columns: of a base or delta, "id" (int64[n], different) and one row per vertex in
+            columns: for a base or delta, "id" (int64[n], different) and one row per vertex in
                 every other column, shape (n,) or (n, k), in any order: rows are stored in that
                 of their key groups. Two columns "x.offsets" and "x.bytes" are strings.
             meta: any JSON, stored in the segment.
@@ -165,7 +165,7 @@ class Store(VersionReader):
         return ref
 
     def put(self, segment: EncodedSegment) -> None:
-        """Store an encoded segment durably; see `put_segment`."""
+        """Store an encoded segment durably."""
         self.backend.put_segment(segment.ref.key, segment.pieces)
 
     def claim(
@@ -179,9 +179,9 @@ class Store(VersionReader):
         """Take over the loop: from now on only this store can commit to it.
 
         Args:
-            program, schema: of the writer; None is not compared.
+            program, schema: the writer's; None is not compared.
             check: is called with the newest version, if there is one, and raises to leave the
-                loop to whoever has it.
+                loop to its owner.
 
         Returns:
             The newest version, or None if the loop is new.
@@ -256,10 +256,10 @@ class Store(VersionReader):
         The first commit of a store to a loop claims it, unless `claim` was called.
 
         Args:
-            iteration: of the version; not less than the parent's. A version at the parent's
-                iteration replaces the parent.
+            iteration: the version's iteration, not less than the parent's. A version at the
+                parent's iteration replaces the parent.
             segments: from `put_segment`. They are added to the parent's version, where they
-                replace what their kinds say, see `manifests`.
+                replace what their kinds say.
             schema, program: default to the parent's.
             parent: the version this builds on, which must be the loop's newest; None starts the
                 loop anew: the commit drops its earlier versions.
@@ -309,14 +309,15 @@ class Store(VersionReader):
             depth=parent.depth + 1 if parent else 0,
             created=now,
         )
-        whole = self._whole(manifest, parent, content)
-        publish = functools.partial(self._publish, manifest, *whole, parent, content, tuple(put))
+        completed, refs = self._completed(manifest, parent, content)
+        publish = functools.partial(
+            self._publish, manifest, completed, refs, parent, content, tuple(put)
+        )
         if defer is None:
             return publish()
-        manifest, _ = whole
-        self.expect(*whole)
+        self.expect(completed, refs)
         defer(publish)
-        return manifest
+        return completed
 
     def fork(self, source: str, name: str, at: int | None = None) -> Manifest:
         """Create loop `name` at a version of `source`, at the cost of a pointer.
@@ -336,7 +337,7 @@ class Store(VersionReader):
         try:
             created = self.backend.swap_head(name, None, head)
         except StateError:
-            with suppress(StateError):  # it may be there, and nobody would delete it
+            with suppress(StateError):  # it may be there, and would never be deleted
                 self.backend.drop_head(name, head)
             raise
         if not created:
@@ -353,11 +354,11 @@ class Store(VersionReader):
         The branch does not change.
 
         Args:
-            iteration: of the new version; defaults to the smallest possible. A branch of a
-                loop with delay bound B whose frontier is τ merges at τ + B.
+            iteration: the new version's iteration; defaults to the smallest possible. A branch of
+                a loop with delay bound B whose frontier is τ merges at τ + B.
 
         Raises:
-            StateInputError: no such loops, or `into` went on since the branch was forked.
+            StateInputError: no such loops, or `into` has changed since the branch was forked.
             OwnerError: they belong to different programs.
         """
         theirs = self.version(branch)
@@ -366,8 +367,8 @@ class Store(VersionReader):
             raise self.unknown_loop(into)
         if not self._descends(theirs, ours.name):
             raise StateInputError(
-                f"loop {into!r} went on since {branch!r} was forked from it: fork again, so that "
-                "nothing that was committed meanwhile is lost"
+                f"loop {into!r} has changed since {branch!r} was forked from it: fork again, so "
+                "that nothing that was committed meanwhile is lost"
             )
         at = max(ours.iteration + 1, theirs.iteration) if iteration is None else iteration
         return self.commit(
@@ -426,7 +427,7 @@ class Store(VersionReader):
                 self._manifests.put(compacted.name, compacted)
                 self.sweep([manifest.name])
                 return compacted
-            self.backend.delete_unreferenced([ref.key for ref in bases])  # the loop went on: again
+            self.backend.delete_unreferenced([ref.key for ref in bases])  # the loop changed: again
 
     def copy(
         self, loop: str, target: Store, name: str | None = None, *, newest: bool = False
@@ -436,7 +437,7 @@ class Store(VersionReader):
         Every segment is checked before it is written.
 
         Args:
-            name: of the loop in `target`; defaults to the same name.
+            name: the loop's name in `target`; defaults to the same name.
 
         Returns:
             How much was copied.
@@ -579,7 +580,7 @@ class Store(VersionReader):
         lease: bool = True,
         seconds: float = LEASE_SECONDS,
     ) -> Pin:
-        """Keep a version readable until the pin is released; see `pin`.
+        """Keep a version readable until the pin is released.
 
         Args:
             at: as for `pin`; or a version that is known to be retained.
@@ -611,7 +612,7 @@ class Store(VersionReader):
         self,
         added: Manifest,
         manifest: Manifest,
-        whole: list[SegmentRef],
+        segments_of_version: list[SegmentRef],
         parent: Manifest | None,
         content: Manifest | None,
         put: Sequence[EncodedSegment],
@@ -639,16 +640,16 @@ class Store(VersionReader):
             self._claims[loop] = current  # the version was compacted: an equal one is newest
             newest = self.manifest(current.manifest) if current.manifest else None
             if newest is not None and newest.is_compacted(manifest):  # so it was committed
-                manifest, whole, new = newest, self.segments(newest), current
+                manifest, segments_of_version, new = newest, self.segments(newest), current
                 break
             if parent is not None:
                 parent = self.manifest(current.manifest)
                 depth = parent.depth + 1
                 name = new_attempt(self.backend.now())
                 added = replace(added, name=name, parent=parent.name, depth=depth)
-                manifest, whole = self._whole(added, parent, content)
+                manifest, segments_of_version = self._completed(added, parent, content)
         self._claims[loop] = new
-        self.expect(manifest, whole)
+        self.expect(manifest, segments_of_version)
         if parent is not None and parent.iteration == iteration:
             dropped = [(iteration, parent.name)]
         self.sweep([name for _, name in dropped])
@@ -668,7 +669,7 @@ class Store(VersionReader):
             )
         self._claims[loop] = current  # it was compacted
 
-    def _whole(
+    def _completed(
         self, manifest: Manifest, parent: Manifest | None, content: Manifest | None
     ) -> tuple[Manifest, list[SegmentRef]]:
         """The manifest with all segments of its version, if they are few or its chain is long.
@@ -677,12 +678,12 @@ class Store(VersionReader):
             The manifest, and all segments of its version.
         """
         below = content or parent
-        before = self.segments(below) if below else []
-        whole = live_segments(before, manifest.segments, manifest.partitions)
-        short = len(whole) <= 2 * len(manifest.segments) + 8
+        existing = self.segments(below) if below else []
+        refs = live_segments(existing, manifest.segments, manifest.partitions)
+        short = len(refs) <= 2 * len(manifest.segments) + 8
         if parent and not content and manifest.depth < MAX_CHAIN and not short:
-            return manifest, whole
-        return replace(manifest, segments=tuple(whole), complete=True, depth=0), whole
+            return manifest, refs
+        return replace(manifest, segments=tuple(refs), complete=True, depth=0), refs
 
     def _put_compacted(self, loop: str, manifest: Manifest, refs: list[SegmentRef]) -> SegmentRef:
         """Store the base that equals a base and its deltas."""
@@ -704,7 +705,7 @@ class Store(VersionReader):
             met.add(manifest.name)
             try:
                 manifest = self.manifest(manifest.parent)
-            except MissingError:  # dropped, so it is no version of any loop
+            except MissingError:  # dropped, so it is not a version of any loop
                 return False
         return True
 
@@ -718,7 +719,7 @@ def _partitions(parent: Manifest | None, added: tuple[SegmentRef, ...]) -> int:
 # Copying a loop to another store on any backend: versions with all that they refer to.
 #
 # Segments and manifests keep their names, so what the target already has is not copied again,
-# loops go on sharing segments, and a copy that was interrupted continues where it stopped.
+# loops continue to share segments, and an interrupted copy continues where it stopped.
 
 _HOUR = 3600.0
 
@@ -735,7 +736,7 @@ class Copied:
 def copy_loop(
     source: VersionReader, loop: str, target: VersionReader, name: str, *, newest: bool
 ) -> Copied:
-    """Make loop `name` of `target` equal to `loop` of `source`; see `Store.copy`."""
+    """Make loop `name` of `target` equal to `loop` of `source`."""
     check_name(name)
     if target.backend.get_head(name) is not None:
         raise StateInputError(

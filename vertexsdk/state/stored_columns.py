@@ -1,4 +1,4 @@
-"""What a reader accepts of a segment: columns by name, with types, lengths and bounds.
+"""The columns that a reader accepts of a segment: names, types, lengths and bounds.
 
 Who can write to a store can write any columns, under right checksums, and kernels look at no
 bounds. So whatever takes more than an answer from a segment describes its columns. The others are

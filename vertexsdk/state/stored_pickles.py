@@ -34,7 +34,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def unpickle(data: bytes, *members: type) -> tuple[Any, ...]:
-    """Read a tuple of a store. A pickle can run code, so whoever wrote it must be trusted.
+    """Read a tuple of a store. A pickle can run code, so its writer must be trusted.
 
     Args:
         data: as `pickle.dumps` returned it, in this version of the package or an earlier one.

@@ -44,7 +44,7 @@ class _Unwritten(NamedTuple, Generic[R]):
     manifest: Manifest
     refs: list[SegmentRef]
     segments: Sequence[EncodedSegment]  # those that may not be in the store yet
-    before: tuple[Manifest, R]  # what was newest
+    previous: tuple[Manifest, R]  # the version that was newest, and its record
     published: Future[Manifest]
 
 
@@ -62,7 +62,7 @@ class VersionHistory(ABC, Generic[R]):
             read it without a lock.
         closed_by: why nothing can be committed any more.
         stale: something failed, so what was computed may be of another version than the newest;
-            whoever has computed it sets this back.
+            the code that computed it resets this.
     """
 
     newest: tuple[Manifest, R]
@@ -118,7 +118,7 @@ class VersionHistory(ABC, Generic[R]):
         try:
             manifest = unwritten.published.result()
         except BaseException as error:
-            self.newest = unwritten.before
+            self.newest = unwritten.previous
             self._doubt(error)
             raise
         if manifest.name != self.manifest.name:  # the loop was compacted
@@ -132,21 +132,21 @@ class VersionHistory(ABC, Generic[R]):
         """Commit the next version.
 
         Args:
-            record: of it.
-            segments: that it adds.
-            steps: iterations after the version before; 0 replaces that.
-            put: those of the segments that are not in the store yet.
-            offsets: of sources, by name; those of others stay as they are.
-            behind: return before it is in the store.
-            fields: others of `Store.commit`.
+            record: the version's record.
+            segments: the segments that it adds.
+            steps: iterations after the previous version; 0 replaces that.
+            put: those segments that are not in the store yet.
+            offsets: the offsets of sources, by name; those of other sources stay.
+            behind: return before the version is in the store.
+            fields: other arguments of `Store.commit`.
 
         Raises:
             FencedError: another driver has the loop.
             StateError: it may be in the store or not.
         """
         self.settle()
-        before = getattr(self, "newest", None)
-        parent = None if before is None else before[0]
+        previous = getattr(self, "newest", None)
+        parent = None if previous is None else previous[0]
         publish: list[Callable[[], Manifest]] = []
         try:
             with self._writes.lock:
@@ -163,8 +163,8 @@ class VersionHistory(ABC, Generic[R]):
             self._doubt(error)
             raise
         if behind:
-            assert before is not None
-            self._unwritten = _Unwritten(manifest, refs, put, before, self.write_behind(write))
+            assert previous is not None
+            self._unwritten = _Unwritten(manifest, refs, put, previous, self.write_behind(write))
         self.newest = manifest, record
 
     def repeats(self, source: str, offset: Any) -> bool:
@@ -176,10 +176,10 @@ class VersionHistory(ABC, Generic[R]):
         """
         if source not in self.manifest.offsets:
             return False
-        before = self.manifest.offsets[source]
-        if isinstance(offset, int) and isinstance(before, int):
-            return offset <= before
-        return bool(offset == before)
+        stored = self.manifest.offsets[source]
+        if isinstance(offset, int) and isinstance(stored, int):
+            return offset <= stored
+        return bool(offset == stored)
 
     def _write_version(self, publish: Callable[[], Manifest]) -> Manifest:
         """Store a version; after a number of these, delete old ones."""

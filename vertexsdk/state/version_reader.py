@@ -132,7 +132,7 @@ class VersionReader:
         """The newest version of the loop, or the newest at or before iteration `at`.
 
         Raises:
-            StateInputError: there is no such version; the message lists those there are.
+            StateInputError: no such version; the message names the versions that exist.
         """
         if at is None:
             newest = self.head(loop)
@@ -206,8 +206,8 @@ class VersionReader:
         refs = self._lists.get(manifest.name)
         if refs is None:
             below = self._below(manifest)
-            before = [] if below is None else self.segments(below)
-            refs = live_segments(before, manifest.segments, manifest.partitions)
+            inherited = [] if below is None else self.segments(below)
+            refs = live_segments(inherited, manifest.segments, manifest.partitions)
             self._lists.put(manifest.name, refs)
         return list(refs)
 
@@ -244,9 +244,9 @@ class VersionReader:
         read = backend.open_segment(ref.key)
         if read is None:
             return self.table(ref)
-        found = self._opened(ref, lambda: RemoteTable(read, ref.bytes))
-        self._remote.put(ref.key, found)
-        return found
+        table = self._opened(ref, lambda: RemoteTable(read, ref.bytes))
+        self._remote.put(ref.key, table)
+        return table
 
     def _opened(self, ref: SegmentRef, open_table: Callable[[], T]) -> T:
         with self.naming_segment(ref):
@@ -270,7 +270,7 @@ class VersionReader:
 
         Args:
             fields: read only these, and ids and names; None for all.
-            trusted: pickled objects may be read, as whoever can write to the store is trusted.
+            trusted: pickled objects may be read, as all writers to the store are trusted.
             objects: the only columns that may hold pickled objects; None for any.
             described: read only these, and refuse those that are not so; None where nothing but
                 an answer is made of them.
@@ -432,7 +432,7 @@ def _checked_ids(ids: Iterable[Any], manifest: Manifest, named: bool) -> list[An
         if type(i) is not kind or (type(i) is int and not -(1 << 63) <= i < 1 << 63):
             kinds = "names" if kind is str else "integers of 64 bits"
             raise StateInputError(
-                f"{excerpt(i)} is no vertex of loop {manifest.loop!r}: its ids are {kinds}"
+                f"{excerpt(i)} is not a vertex of loop {manifest.loop!r}: its ids are {kinds}"
             )
     return wanted
 
@@ -468,7 +468,7 @@ class RemoteTable(Table):
     """An open segment that fetches byte ranges on demand and caches the last ones.
 
     Args:
-        read: reads byte ranges of the segment, see `CanReadParts.open_segment`.
+        read: reads byte ranges of the segment, from `CanReadParts.open_segment`.
         size: bytes of the segment.
     """
 
@@ -483,9 +483,9 @@ class RemoteTable(Table):
 
     def _stream(self, head: int) -> pa.Buffer:
         """Memory of the segment's size, of which only the pages of the head are used."""
-        whole = mmap.mmap(-1, self.size)
-        whole[:head] = self._bytes(0, head).tobytes()
-        return pa.py_buffer(whole)
+        memory = mmap.mmap(-1, self.size)
+        memory[:head] = self._bytes(0, head).tobytes()
+        return pa.py_buffer(memory)
 
     def _bytes(self, low: int, high: int) -> NDArray[np.uint8]:
         for (start, end), data in reversed(self._ranges.items()):

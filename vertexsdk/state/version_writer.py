@@ -94,8 +94,8 @@ class Writer:
     ) -> None:
         self._place, self._address, self._loop = (run, partition), store, loop
         with _lock:
-            before = _last_segments.get(self._place)
-        self._before = before if before and before.attempt == committed else None
+            last = _last_segments.get(self._place)
+        self._last = last if last and last.attempt == committed else None
         self._thread: ThreadPoolExecutor | None = None
         self._waiting: dict[int, Future[SegmentRef | None]] = {}
 
@@ -138,15 +138,15 @@ class Writer:
             self._thread.shutdown(wait=True, cancel_futures=True)
 
     def _write(self, iteration: int, columns: Columns, last: bool) -> SegmentRef | None:
-        before, layers = self._before, None
+        last_segment, layers = self._last, None
         if last:
             with _lock:
                 _last_segments.pop(self._place, None)
-        rows = None if before is None else changed_rows(before.columns, columns)
-        if before is not None and rows is not None:
+        rows = None if last_segment is None else changed_rows(last_segment.columns, columns)
+        if last_segment is not None and rows is not None:
             if not len(rows):
                 return None
-            layers = before.layers.add(len(rows), len(columns["id"]))
+            layers = last_segment.layers.add(len(rows), len(columns["id"]))
         kind: Kind = "base"
         stored = columns
         if layers is not None and rows is not None:
@@ -155,12 +155,12 @@ class Writer:
         assert self._address is not None
         with store_of_run(run, self._address) as store:
             ref = store.put_segment(self._loop, partition, iteration, kind, stored)
-        self._before = _LastSegment(ref.key.attempt, columns, layers or DeltaLayers())
+        self._last = _LastSegment(ref.key.attempt, columns, layers or DeltaLayers())
         with _lock:
             for place in [k for k in _last_segments if k[0] != run]:
                 del _last_segments[place]  # of an earlier run
             if not last:
-                _last_segments[self._place] = self._before
+                _last_segments[self._place] = self._last
         return ref
 
 
@@ -193,23 +193,23 @@ def _open_with_retry(address: str | Address) -> Store:
             time.sleep(0.2)
 
 
-def changed_rows(before: Columns, after: Columns) -> NDArray[np.int64] | None:
+def changed_rows(old_columns: Columns, new_columns: Columns) -> NDArray[np.int64] | None:
     """The rows (int64[m], ascending) in which any bit differs.
 
     Args:
-        before, after: "id" (int64[n], ascending) and columns of n rows.
+        old_columns, new_columns: "id" (int64[n], ascending) and columns of n rows.
 
     Returns:
         None if the ids, columns or dtypes differ, or a column holds objects.
     """
-    ids, old = after["id"], before["id"]
+    ids, old = new_columns["id"], old_columns["id"]
     if ids is not old and not np.array_equal(ids, old):
         return None
-    if before.keys() != after.keys():
+    if old_columns.keys() != new_columns.keys():
         return None
     changed = np.zeros(len(ids), np.bool_)
-    for name, values in after.items():
-        former = before[name]
+    for name, values in new_columns.items():
+        former = old_columns[name]
         if values is former or name in NAME_COLUMNS:
             continue  # names belong to ids
         if values.dtype != former.dtype or values.dtype.hasobject or values.shape != former.shape:
@@ -226,7 +226,7 @@ def forget_segments(run: str, partition: int) -> None:
 
 
 def copied(values: Array) -> Array:
-    """A copy of a column, also of the lists and dicts in it, which methods go on changing."""
+    """A copy of a column, also of the lists and dicts in it, which methods may still change."""
     if values.dtype.hasobject:
         with contextlib.suppress(Exception):  # such as a lock: an error of its own, when written
             return copy.deepcopy(values)

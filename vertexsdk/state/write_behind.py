@@ -1,7 +1,7 @@
-"""Writes to a store in a thread, in order, while the caller goes on.
+"""Writes to a store in a thread, in order, while the caller continues.
 
-In this process nothing reads the store past them: whoever asks for the versions of a loop waits for
-the writes that were handed over before (`wait_for_writes`).
+In this process nothing reads the store past them: a reader of a loop's versions waits for the
+writes that were handed over earlier (`wait_for_writes`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class WriteBehind:
     """One thread that writes to the store at `location`.
 
     Attributes:
-        lock: held while it writes, and by whoever uses its connection beside it.
+        lock: held while it writes, and by other users of its connection.
 
     Example:
         >>> writes = WriteBehind("memory://docs")

@@ -1,4 +1,4 @@
-"""What the expressions of a method access: which state element, by which key, and whether it may be
+"""Find what the expressions of a method access: the state element, its key, and whether it may be
 changed."""
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Access(NamedTuple):
         key: what its row is found by; None where any row of the partition may be accessed.
         writes: it may change the row.
         row: it may return a row of named fields.
-        whole: the expression with its key, which is replaced where it is read beforehand.
+        expression: the access with its key, which is replaced where it is read beforehand.
         site: the row.
         late: the names that the key has and the tree binds; "" where the key cannot be evaluated
             before the tree is.
@@ -55,23 +55,23 @@ class Access(NamedTuple):
     key: ast.expr | None
     writes: bool
     row: bool
-    whole: ast.AST
+    expression: ast.AST
     site: Site = Site("", None)
     late: frozenset[str] = frozenset()
 
 
 class _Use(NamedTuple):
-    """How a state element is used.
+    """One use of a state element.
 
     Attributes:
         method: what is called, or the property; "" for nothing that an element may have.
         argument: the first one; None for none.
-        whole: the expression.
+        expression: the use with its key and arguments.
     """
 
     method: str
     argument: ast.expr | None
-    whole: ast.AST
+    expression: ast.AST
 
 
 def _use(node: ast.Attribute, parents: Parents) -> _Use:
@@ -120,12 +120,12 @@ def _ways(name: str, element: StateElement, *, by_key: bool) -> str:
 
 
 class Accesses:
-    """What the statements of one method access.
+    """The accesses of the statements of one method.
 
     Args:
         elements: the state elements of the class, by name.
-        variables: of the method.
-        is_on_all: whether an expression is the function `on_all`.
+        variables: the method's variables.
+        is_on_all: tells whether an expression is the function `on_all`.
         refuse: raises, with a line.
         known: the row whose key has been evaluated already wherever a statement comes to be looked
             at; None for none.
@@ -177,7 +177,7 @@ class Accesses:
         return known and node.attr in self._elements
 
     def _is_safe(self, one: Access) -> bool:
-        """Whether a key can be evaluated where the call may not come to its access."""
+        """Return whether a key can be evaluated where the call may not come to its access."""
         key = one.key
         if isinstance(key, ast.Constant):
             return True
@@ -195,11 +195,11 @@ class Accesses:
         if node not in parents or not isinstance(node.ctx, ast.Load):
             self._refuse(node, f"self.{node.attr} is a state element: it cannot be set, or be "
                          "passed on")  # fmt: skip
-        method, argument, whole = _use(node, parents)
-        of_property = isinstance(whole, ast.Attribute)
+        method, argument, expression = _use(node, parents)
+        of_property = isinstance(expression, ast.Attribute)
         if of_property and callable(getattr(element.state.view or element.state, method, None)):
             method = ""  # is not called
-        is_read = of_property and isinstance(whole.ctx, ast.Load)  # type: ignore[attr-defined]
+        is_read = of_property and isinstance(expression.ctx, ast.Load)  # type: ignore[attr-defined]
         writes = method in element.writes and not is_read
         key = _key_of(element, node, method, argument) if by_key else None
         known = writes or (method in element.reads and (is_read or not of_property))
@@ -207,11 +207,11 @@ class Accesses:
             self._refuse_use(node, declared, method)
         row = method in element.row_methods
         if row:  # of which fields may be set later
-            outer = parents.get(whole)
+            outer = parents.get(expression)
             reads = isinstance(outer, ast.Attribute) and isinstance(outer.ctx, ast.Load)
             writes = writes or not (reads and outer.attr in element.fields)  # type: ignore[union-attr]
-            whole = outer if isinstance(outer, ast.Attribute) else whole
-        return Access(node, node.attr, key, writes, row, whole)
+            expression = outer if isinstance(outer, ast.Attribute) else expression
+        return Access(node, node.attr, key, writes, row, expression)
 
     def _refuse_use(self, node: ast.Attribute, declared: Placement, method: str) -> NoReturn:
         element, by_key = declared.element, declared.where == "key" and declared.element.keyed
@@ -233,7 +233,7 @@ class Accesses:
         return Site(one.table, (text, tuple((n, self._variables.versions[n]) for n in names)))
 
     def is_pure(self, key: ast.expr) -> bool:
-        """Whether a key has the same value when it is evaluated again, wherever that is."""
+        """Return whether a key has the same value when it is evaluated again, wherever that is."""
         return is_pure(key) and not self._variables.looks_into(key) and not any(
             isinstance(n, ast.Attribute) and self._is_element(n) for n in ast.walk(key)
         )  # fmt: skip
@@ -245,12 +245,13 @@ class Accesses:
         parents, accesses, variables = parents_of(tree), self(tree), self._variables
         keys = {id(n) for one in accesses if one.key is not None for n in ast.walk(one.key)}
         at = {id(node): k for k, node in enumerate(evaluated(tree))}
-        own = set(map(id, (one.node for one in accesses)))
+        element_nodes = set(map(id, (one.node for one in accesses)))
         effects = [
             n for n in ast.walk(tree) if id(n) in at and id(n) not in keys and (
                 isinstance(n, ast.NamedExpr)
                 or (isinstance(n, ast.Call) and not only_reads(n) and variables.mutable(n)
-                    and not (isinstance(n.func, ast.Attribute) and id(n.func.value) in own))
+                    and not (isinstance(n.func, ast.Attribute)
+                             and id(n.func.value) in element_nodes))
             )
         ]  # fmt: skip
         early: list[tuple[Any, set[str], str]] = [
@@ -258,14 +259,14 @@ class Accesses:
         ]
         for one in accesses:
             outer = comprehensions_around(one.node, parents)
-            read = variables.mutable(outer[-1]) if outer else variables.looks_into(one.whole)
-            early.append((outer[-1] if outer else one.whole, read, one.table))
-        for whole, read, table in early:
-            inside = set(map(id, ast.walk(whole)))
+            read = variables.mutable(outer[-1]) if outer else variables.looks_into(one.expression)
+            early.append((outer[-1] if outer else one.expression, read, one.table))
+        for expression, read, table in early:
+            inside = set(map(id, ast.walk(expression)))
             for effect in effects:
-                if id(effect) in inside or at[id(effect)] > at.get(id(whole), len(at)):
+                if id(effect) in inside or at[id(effect)] > at.get(id(expression), len(at)):
                     continue
-                sets = stores([effect]) & loads([whole])
+                sets = stores([effect]) & loads([expression])
                 if sets or (read and isinstance(effect, ast.Call)):
                     shown = ast.unparse(effect)
                     self._refuse(effect, f"{table} is read after {shown}, which may change what it "
@@ -273,9 +274,11 @@ class Accesses:
         for one in accesses:
             within = set(map(id, ast.walk(one.key))) if one.key is not None else set()
             of_key = {other.table for other in accesses if id(other.node) in within}
+            place = at.get(id(one.expression), len(at))
             for other in accesses:
-                before = at.get(id(other.whole), len(at)) < at.get(id(one.whole), len(at))
-                if before and other.writes and other.table in of_key and id(other.node) not in keys:
+                earlier = at.get(id(other.expression), len(at)) < place
+                written = earlier and other.writes and other.table in of_key
+                if written and id(other.node) not in keys:
                     self._refuse(
                         one.node,
                         f"the key of {one.table} is read from {other.table} after it was changed: "
@@ -323,8 +326,8 @@ class Accesses:
     def _check_everywhere(self, call: ast.Call) -> None:
         """Refuse an expression on all partitions that changes something."""
         for node in ast.walk(call):
-            own = node is call.func
-            if isinstance(node, ast.Attribute) and node.attr in MUTATORS and not own:
+            is_function = node is call.func
+            if isinstance(node, ast.Attribute) and node.attr in MUTATORS and not is_function:
                 shown = ast.unparse(node.value)
                 self._refuse(node, f"an expression on all partitions changes {shown}, of which "
                              "each has a copy: change it with what gather_all returns")  # fmt: skip

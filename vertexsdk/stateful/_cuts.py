@@ -43,11 +43,11 @@ class Part:
 
     Attributes:
         site: what it accesses; None for no state element.
-        key: of that.
-        guards: of its accesses.
+        key: the expression of the key by which it accesses that.
+        guards: the guards of its accesses.
         entry: the loop or `on_all` expression whose results it takes.
-        place: of the task element in the method.
-        arguments: of its function.
+        place: the task element's place in the method.
+        arguments: the names of its function's arguments.
     """
 
     site: Site | None = None
@@ -83,7 +83,7 @@ class Cut:
     Attributes:
         part: what it was made of.
         table, send, body, writes, last, item, whole: as of a `TaskElement`.
-        line: of its access.
+        line: the line of its access.
         text, interpreted, words, batch: as of a `TaskElement`.
     """
 
@@ -106,7 +106,7 @@ class Cutting:
 
     Args:
         elements: the state elements of the class, by name.
-        parameters: of the method, without `self`.
+        parameters: the method's parameters, without `self`.
         self_name: what the method calls `self`.
         function: the method; that of its only task element, where it has one.
         lowering: has made the steps.
@@ -144,13 +144,13 @@ class Cutting:
 
     def _check_sent(self, parts: Sequence[Part]) -> None:
         """Refuse variables that go to other processors and that cannot be pickled."""
-        sent = set[str]().union(*(part.arguments for part in parts[1:]))
+        carried = set[str]().union(*(part.arguments for part in parts[1:]))
         for step in (s for part in parts for s in part.steps):
             node = step.statement
             value = getattr(node, "value", None)
             local = isinstance(node, ast.FunctionDef | ast.ClassDef)
             if local or isinstance(value, ast.Lambda | ast.GeneratorExp):
-                for variable in sorted(stores([node]) & sent):
+                for variable in sorted(stores([node]) & carried):
                     self._refuse(node, f"{variable} cannot be sent to another processor: make it a "
                                  "list, or a function of the module")  # fmt: skip
 
@@ -213,7 +213,7 @@ class Cutting:
         return parts
 
     def _begins(self, part: Part, step: Step) -> bool:
-        """Whether the calls of a method begin where its first access is."""
+        """Return whether the calls of a method begin where its first access is."""
         if part.site is not None:
             return False
         declared = self._elements[step.site.table]  # type: ignore[union-attr]
@@ -252,7 +252,7 @@ class Cutting:
         return sorted(bound & read - {self._self, "_results"})
 
     def _definite(self, parts: Sequence[Part], k: int, variable: str, outer: Iterable[str]) -> bool:
-        """Whether a variable has a value wherever a part begins."""
+        """Return whether a variable always has a value when a part begins."""
         if any(variable in s.unset for part in parts[:k] for s in part.steps):
             return False
         if variable in self._parameters or variable in outer:
@@ -264,7 +264,7 @@ class Cutting:
             for part in parts[:k] for s in part.steps
         )  # fmt: skip
 
-    def _sent(
+    def _carried_values(
         self, parts: Sequence[Part], k: int, names: Sequence[str], outer: Iterable[str] = ()
     ) -> tuple[list[ast.stmt], ast.Tuple]:
         """Return what gives variables without a value one, and the tuple of all."""
@@ -338,7 +338,7 @@ class Cutting:
         elif part.entry is not None:
             onward = self._to_all(parts, k, part.entry)
         else:
-            made, values = self._sent(parts, k, part.arguments, outer)
+            made, values = self._carried_values(parts, k, part.arguments, outer)
             key = ast.Constant(None) if part.site is None or part.key is None else part.key
             call = ast.Call(
                 name("_Onward"), [ast.Constant(part.place), copy.deepcopy(key), values], []
@@ -365,16 +365,16 @@ class Cutting:
         part = parts[k]
         if part.place < 0:
             return [], ast.Constant(None)
-        made, values = self._sent(parts, k, part.arguments[:-1])
+        made, values = self._carried_values(parts, k, part.arguments[:-1])
         return made, ast.Tuple([ast.Constant(part.place), values], ast.Load())
 
     def _to_all(self, parts: list[Part], k: int, entry: Everywhere) -> list[ast.stmt]:
         made, then = self._then(parts, k)
-        before, values = self._sent(parts, k, self._everywhere_names(parts, k, entry))
+        preceding, values = self._carried_values(parts, k, self._everywhere_names(parts, k, entry))
         place = entry.place
         row = ast.Tuple([ast.Constant(place), ast.Constant(None), values], ast.Load())
         call = ast.Call(name("_Each"), [ast.List([row], ast.Load()), then], [])
-        return [*made, *before, self._return(call, parts[k])]
+        return [*made, *preceding, self._return(call, parts[k])]
 
     def _to_items(self, parts: list[Part], k: int, loop: Loop) -> list[ast.stmt]:
         """Return what sends a row for each item of a loop, and make the task elements of them."""
@@ -402,7 +402,7 @@ class Cutting:
         if not inner[0].steps and not first.guards and not any(
             not self._definite(inner, 1, n, definite) for n in first.arguments
         ):  # fmt: skip
-            _, values = self._sent(inner, 1, first.arguments, definite)
+            _, values = self._carried_values(inner, 1, first.arguments, definite)
             key = ast.Constant(None) if first.key is None else copy.deepcopy(first.key)
             row: ast.expr = ast.Tuple([ast.Constant(first.place), key, values], ast.Load())
             each = ast.comprehension(copy.deepcopy(loop.target), copy.deepcopy(loop.over), [], 0)
@@ -461,7 +461,7 @@ class Cutting:
     ) -> list[ast.stmt]:
         """Return what ends an item."""
         end = [*inner, Part()]
-        made, values = self._sent(end, len(inner), loop.names, definite)
+        made, values = self._carried_values(end, len(inner), loop.names, definite)
         if head:
             values = ast.Tuple(
                 [ast.UnaryOp(ast.USub(), ast.Constant(1)), ast.Constant(None), values], ast.Load()
@@ -515,9 +515,9 @@ def batch_of(
     """Return `batch` of the only `TaskElement` of a method, None where it has none.
 
     Args:
-        statements: of the method, without its docstring.
-        element: that it accesses.
-        parameters: of the method.
+        statements: the method's statements, without its docstring.
+        element: the state element that it accesses.
+        parameters: the method's parameters.
     """
     kinds = {p.name: p.kind for p in parameters}
     match statements:

@@ -68,7 +68,7 @@ def evaluated(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def is_pure(key: ast.expr) -> bool:
-    """Whether an expression has the same value when it is evaluated again, of the same names."""
+    """Return whether an expression of the same names has the same value when evaluated again."""
     for node in ast.walk(key):
         if isinstance(node, ast.Call):
             function = node.func
@@ -82,7 +82,7 @@ def is_pure(key: ast.expr) -> bool:
 
 
 def only_reads(call: ast.Call) -> bool:
-    """Whether a call is known to change none of the objects that it is given."""
+    """Return whether a call is known to change none of the objects that it is given."""
     function = call.func
     if isinstance(function, ast.Name):
         return function.id in _READERS
@@ -93,7 +93,7 @@ def only_reads(call: ast.Call) -> bool:
 
 
 def is_consumed(node: ast.AST, parents: Parents) -> bool:
-    """Whether a generator is used up where it is written, as in `sum(x for x in y)`."""
+    """Return whether a generator is used up where it is written, as in `sum(x for x in y)`."""
     call = parents.get(node)
     if not (isinstance(node, ast.GeneratorExp) and isinstance(call, ast.Call)):
         return False
@@ -103,12 +103,12 @@ def is_consumed(node: ast.AST, parents: Parents) -> bool:
 
 
 def is_conditional(node: ast.AST) -> bool:
-    """Whether parts of a node are evaluated or not: a chain of comparisons ends where one fails."""
+    """Return whether parts of a node may not be evaluated, as in a chain of comparisons."""
     return isinstance(node, _CONDITIONAL) or (isinstance(node, ast.Compare) and len(node.ops) > 1)
 
 
 def is_first(node: ast.AST, outer: ast.AST, parents: Parents) -> bool:
-    """Whether a node is in what a comprehension runs over first, which is evaluated outside."""
+    """Return whether a node is in a comprehension's first iterable, which is evaluated outside."""
     if not isinstance(outer, COMPREHENSIONS):
         return False
     first = outer.generators[0].iter

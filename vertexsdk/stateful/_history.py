@@ -20,7 +20,7 @@ from vertexsdk.state.version_history import KEYED, VersionHistory, next_block
 
 
 class CallRecord(NamedTuple):
-    """What goes with a version."""
+    """The record of a version: the numbers of its calls, and small blocks."""
 
     calls: int = 0  # in the log and in the snapshot, since the loop began
     snapshot: int = 0  # of these, in the snapshot
@@ -33,8 +33,8 @@ class CallHistory(VersionHistory[CallRecord]):
     Args:
         store: which has claimed the loop, or will by the first commit.
         loop: its name.
-        program: what runs.
-        manifest: of the newest version; None for a new loop.
+        program: the program that runs.
+        manifest: the newest version's manifest; None for a new loop.
     """
 
     def __init__(
@@ -104,10 +104,10 @@ class CallHistory(VersionHistory[CallRecord]):
         """Commit a snapshot; the calls that were logged after it stay in the log.
 
         Args:
-            segments: of the tables.
-            partitions: in how many parts they are.
-            calls: how many it has.
-            iteration: of the newest version when it was taken; `end_tail` was called before.
+            segments: the segments of the tables.
+            partitions: the number of parts of the tables.
+            calls: the number of calls that it has.
+            iteration: the newest version's iteration when it was taken, after `end_tail`.
         """
         unwritten: list[EncodedSegment] = []
         log_start = self.store.put_segment(

@@ -50,8 +50,8 @@ class Lowering:
 
     Args:
         elements: the state elements of the class, by name.
-        variables: of the method.
-        is_on_all: whether an expression is the function `on_all`.
+        variables: the method's variables.
+        is_on_all: tells whether an expression is the function `on_all`.
         refuse: raises, with a line.
     """
 
@@ -135,13 +135,13 @@ class Lowering:
             self._simple(node, guards)
 
     def _is_divided(self, node: ast.AST, accesses: Sequence[Access]) -> bool:
-        """Whether a statement accesses more than one row, or one that is not known before."""
+        """Return whether a statement accesses several rows, or one that is not known before."""
         sites = {one.site for one in accesses} | set(self._row.sets(node))
         late = any(one.late for one in accesses)
         return len(sites) > 1 or late or bool(self._accesses.chains(node))
 
     def _touches(self, node: ast.AST) -> bool:
-        """Whether a statement sees or changes what the items of a loop have in common."""
+        """Return whether a statement sees or changes what the items of a loop have in common."""
         return bool(self._carried & (loads([node]) | stores([node]) | mutated(node)))
 
     def _simple(self, node: ast.stmt, guards: Guards) -> None:
@@ -196,7 +196,7 @@ class Lowering:
         for one in self._accesses(tree):
             (kept if one.site == main and not one.late else moved).append(one)
         later = [
-            (at.get(id(one.whole), len(at)), one.table, one.writes)
+            (at.get(id(one.expression), len(at)), one.table, one.writes)
             for one in moved if id(one.node) not in targets
         ] + [
             (at.get(id(chain), len(at)), n.attr, False)
@@ -204,7 +204,7 @@ class Lowering:
             if isinstance(n, ast.Attribute) and n.attr in self._elements
         ]  # fmt: skip
         for one in kept:
-            is_target, place = id(one.node) in targets, at.get(id(one.whole), 0)
+            is_target, place = id(one.node) in targets, at.get(id(one.expression), 0)
             if any(
                 place < k and one.table == table and (writes or (one.writes and not is_target))
                 for k, table, writes in later
@@ -221,16 +221,16 @@ class Lowering:
                 self._refuse(one.node, f"the key of {one.table} is set in the same expression: set "
                              "it in a statement of its own")  # fmt: skip
             else:
-                wanted.add(id(one.whole))
+                wanted.add(id(one.expression))
         return self._lift(tree, guards, wanted, chains)
 
     def _is_of_items(self, one: Access, outer: Any, parents: Parents) -> bool:
-        """Whether an access depends on the items of a comprehension, but for its key: on their
-        values, or on what of each item is evaluated.
+        """Return whether an access depends on the items of a comprehension, but for its key: on
+        their values, or on what of each item is evaluated.
         """
-        above = list(ancestors(one.whole, parents))
+        above = list(ancestors(one.expression, parents))
         within = above[: above.index(outer)]
-        return bool(loads([one.whole]) & local_names(outer)) or any(
+        return bool(loads([one.expression]) & local_names(outer)) or any(
             is_conditional(n) and not isinstance(n, COMPREHENSIONS) for n in within
         )
 
@@ -404,21 +404,21 @@ class Lowering:
             self._refuse(loop, f"it changes {', '.join(sorted(clash))}, the variable of the loop: "
                          "use another one")  # fmt: skip
         made = Loop(guards, loop.iter, loop.target)
-        before, self._steps = self._steps, []
+        outer_steps, self._steps = self._steps, []
         home = bool(carried)
         self._within, self._carried = made, carried
         self._shared = carried & variables.bound
         self._divides = home
         variables.versions.update(items)
         self._lower(loop.body, (), frozenset())
-        steps, self._steps = self._steps, before
+        steps, self._steps = self._steps, outer_steps
         self._within, self._carried, self._divides = None, set(), False
-        own, common = self._divided(steps, carried)
-        self._check_items(own)
-        made.steps = own
+        item_steps, common = self._divided(steps, carried)
+        self._check_items(item_steps)
+        made.steps = item_steps
         if home or items & after:
             read = set[str]().union(*(s.loads for s in common))
-            bound = items.union(*(s.stores for s in own))
+            bound = items.union(*(s.stores for s in item_steps))
             made.names = sorted((read & bound) | (items & after))
         self._steps.append(made)
         if made.names or common:
@@ -429,7 +429,7 @@ class Lowering:
             self._emit(each, guards)
 
     def _check_items(self, steps: list[Step]) -> None:
-        """Refuse items that come to a state element twice: all come to it before any goes on."""
+        """Refuse items that come to a state element twice: all come to it before any continues."""
         runs = [s for s in steps if s.site is not None]
         runs = [s for k, s in enumerate(runs) if not k or s.site != runs[k - 1].site]
         written = {s.site.table for s in steps if s.site is not None and s.writes}
@@ -445,7 +445,7 @@ class Lowering:
 
     def _divided(self, steps: list[Any], carried: set[str]) -> tuple[list[Step], list[Step]]:
         """Divide a loop's steps into those of each item, and those that items have in common."""
-        carried, own, common = set(carried), list[Step](), list[Step]()
+        carried, item_steps, common = set(carried), list[Step](), list[Step]()
         for step in steps:
             if carried & (step.loads | step.stores | mutated(step.statement)):
                 if step.site is not None:
@@ -453,8 +453,8 @@ class Lowering:
                 carried |= step.stores
                 common.append(step)
             else:
-                own.append(step)
-        return own, common
+                item_steps.append(step)
+        return item_steps, common
 
     def _refuse_common(self, node: ast.AST, names: set[str]) -> NoReturn:
         names = {n for n in names if n in self._variables.bound} or self._shared or {"results"}
@@ -507,7 +507,7 @@ class RowVariables:
     """The rows that variables of one method have.
 
     Args:
-        variables: of the method.
+        variables: the method's variables.
         refuse: raises, with a line.
 
     Attributes:
@@ -539,8 +539,8 @@ class RowVariables:
         Args:
             node: the statement.
             site: the row.
-            accesses: of the statement.
-            guards: that have to hold for it to run.
+            accesses: the statement's accesses.
+            guards: the guards that have to hold for it to run.
         """
         for row in sorted(loads([node]) & self._old):
             table = (self.rows.get(row) or self._holders[row]).table
@@ -574,8 +574,8 @@ class RowVariables:
     ) -> tuple[dict[str, Site], dict[str, Site]]:
         """Return the variables that a statement binds to rows, and to what rows are in."""
         sites = {
-            id(one.whole): one.site for one in accesses
-            if one.row and not isinstance(one.whole, ast.Attribute)
+            id(one.expression): one.site for one in accesses
+            if one.row and not isinstance(one.expression, ast.Attribute)
         }  # fmt: skip
         bound, held = dict[str, Site](), dict[str, Site]()
 

@@ -112,9 +112,9 @@ def stale(
     """Collect variables that may have their value from the item before.
 
     Args:
-        statements: of a loop's body.
-        names: that the body binds.
-        bound: those that have a value of this item.
+        statements: the statements of a loop's body.
+        names: the names that the body binds.
+        bound: the names that have a value of this item.
         result: takes the variables.
 
     Returns:

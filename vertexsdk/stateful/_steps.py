@@ -13,11 +13,11 @@ Guards: TypeAlias = tuple[tuple[str, bool], ...]
 
 
 class Site(NamedTuple):
-    """What one step accesses.
+    """The state element and the row that one step accesses.
 
     Attributes:
         table: the name of the state element.
-        key: of the row, as text with the names' versions; None where any row may be accessed.
+        key: the row's key, as text with the names' versions; None where any row may be accessed.
     """
 
     table: str
@@ -31,7 +31,7 @@ class Step:
     Attributes:
         guards: variables that have to be true or false for it to run.
         site: what it accesses.
-        key: of that.
+        key: the expression of the key by which it accesses that.
         writes: it may change the row.
     """
 
@@ -64,7 +64,7 @@ class Loop:
     Attributes:
         over: what it runs over.
         target: its variable or variables.
-        steps: of each item.
+        steps: the steps of each item.
         names: the variables of an item that the steps after all items need.
         parts: the task elements that the steps become.
     """
@@ -85,7 +85,7 @@ class Everywhere:
         name: the variable that has its partial value.
         table: the state element.
         expression: what is evaluated on each partition.
-        place: of the task element that it becomes.
+        place: the place of the task element that it becomes.
     """
 
     guards: Guards

@@ -192,7 +192,7 @@ class _Analysis:
         return isinstance(inspect.getattr_static(self._cls, name, None), FunctionType)
 
     def can_be_called(self) -> bool:
-        """Whether it can also be called from outside: all of its parameters have a type."""
+        """Return whether it can also be called from outside: all of its parameters have a type."""
         parameters = without_self(self._function).parameters.values()
         return all(kind_of(p.annotation) for p in parameters)
 
@@ -249,13 +249,13 @@ class _Analysis:
             what = "no state" if spec is None else f"more than a row of {spec.name}"
             return None, f"line {cut.line}, it accesses {what}"
         if not cut.last:
-            return None, f"line {cut.line}, the call goes on from there"
+            return None, f"line {cut.line}, the call continues from there"
         set_here = {n.id for n in ast.walk(self._tree)
                     if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}  # fmt: skip
         kinds = {p.name: p.kind for p in parameters if first or p.name not in set_here}
         tree = self._trees.get(cut.body, self._tree)
-        own = {a.arg: kinds.get(a.arg) for a in tree.args.args[1:]}
-        return element_text(self._method, tree, spec, own, self._cls)
+        argument_kinds = {a.arg: kinds.get(a.arg) for a in tree.args.args[1:]}
+        return element_text(self._method, tree, spec, argument_kinds, self._cls)
 
     def _parameters(self, spec: TableSpec | None, key: str | None) -> Iterator[Parameter]:
         for parameter in without_self(self._function).parameters.values():
@@ -303,8 +303,8 @@ class _Analysis:
 
     def _check_attributes(self) -> None:
         """Refuse what is not a state element, a constant, or a method without state."""
-        found = [n for n in ast.walk(self._tree) if self._method.is_self(n)]
-        for node in sorted(found, key=lambda n: (n.lineno, n.col_offset)):
+        attributes = [n for n in ast.walk(self._tree) if self._method.is_self(n)]
+        for node in sorted(attributes, key=lambda n: (n.lineno, n.col_offset)):
             if node.attr in self._elements:
                 continue
             member = inspect.getattr_static(self._cls, node.attr, None)
@@ -321,15 +321,15 @@ class _Analysis:
                              f"are {', '.join(self._elements)}")  # fmt: skip
 
     def _without_state(self, function: FunctionType) -> bool:
-        """Whether a method accesses no state element."""
+        """Return whether a method accesses no state element."""
         function = inspect.unwrap(function)
         tree = _own_tree(function)
         if tree is None:
             return False
         method = Method(function.__name__, function, tree, "", 0)
-        own = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == method.self_name]
+        selves = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == method.self_name]
         used = [n for n in ast.walk(tree) if method.is_self(n)]
-        return len(own) == len(used) and not any(
+        return len(selves) == len(used) and not any(
             n.attr in self._elements or self._is_function(n.attr) for n in used
         )
 
@@ -380,7 +380,7 @@ class _Analysis:
 # calls would have one after another.
 #
 # Where all methods come to the state elements in one order, each of these has one level: all
-# calls of a block run on it before any of them goes on. A method that comes to one twice, or in
+# calls of a block run on it before any of them continues. A method that comes to one twice, or in
 # another order than those before it in the class, runs its calls one at a time.
 
 _Place: TypeAlias = "str | tuple[str, int]"  # a state element, or a task element without one
@@ -415,7 +415,7 @@ def ordered(
     for name, cuts in methods.items():
         method = parts_of[name][0]
         places = _places(name, cuts)
-        own = list(range(len(cuts))) if name in serial else [levels.get(p, 0) for p in places]
+        numbers = list(range(len(cuts))) if name in serial else [levels.get(p, 0) for p in places]
         made[name] = replace(
             method,
             elements=tuple(
@@ -423,7 +423,7 @@ def ordered(
                     c.table, c.send, c.body, level, c.writes, _alone(cuts, k), c.last, c.item,
                     c.whole, c.line, c.text, c.interpreted, c.words, c.batch,
                 )
-                for k, (c, level) in enumerate(zip(cuts, own, strict=True))
+                for k, (c, level) in enumerate(zip(cuts, numbers, strict=True))
             ),
             serial=f"{Path(method.file).name}:{serial[name]}" if name in serial else "",
         )  # fmt: skip
@@ -458,25 +458,25 @@ def _conflict(
 
 
 def _reachable(place: _Place, after: dict[_Place, set[_Place]]) -> set[_Place]:
-    found: set[_Place] = set()
+    reached: set[_Place] = set()
     todo = [place]
     while todo:
         for following in after.get(todo.pop(), ()):
-            if following not in found:
-                found.add(following)
+            if following not in reached:
+                reached.add(following)
                 todo.append(following)
-    return found
+    return reached
 
 
 def _levels(after: dict[_Place, set[_Place]]) -> dict[_Place, int]:
     """Return the longest way to each place."""
     levels: dict[_Place, int] = {}
     places = set(after).union(*after.values())
-    before = {place: {one for one in after if place in after[one]} for place in places}
+    predecessors = {place: {one for one in after if place in after[one]} for place in places}
 
     def level(place: _Place) -> int:
         if place not in levels:
-            levels[place] = max((level(one) + 1 for one in before[place]), default=0)
+            levels[place] = max((level(one) + 1 for one in predecessors[place]), default=0)
         return levels[place]
 
     for place in places:
@@ -485,7 +485,7 @@ def _levels(after: dict[_Place, set[_Place]]) -> dict[_Place, int]:
 
 
 def _alone(cuts: list[Cut], k: int) -> bool:
-    """Whether a call that raises in a task element has changed nothing but there."""
+    """Return whether a call that raises in a task element has changed nothing elsewhere."""
     writes = [c.writes for c in cuts]
     if not any(writes):
         return True
@@ -581,7 +581,7 @@ def _differing(function: FunctionType, tree: ast.AST, seen: frozenset[Any]) -> I
 
 
 def _is_users(function: FunctionType) -> bool:
-    """Whether a function is neither of a library nor of Python."""
+    """Return whether a function is neither of a library nor of Python."""
     file = function.__code__.co_filename
     return not any(part in file for part in ("site-packages", sysconfig.get_path("stdlib"), _OWN))
 

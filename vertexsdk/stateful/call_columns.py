@@ -28,15 +28,15 @@ _BINARY = (
 
 
 class Signature(Protocol):
-    """A method, as far as who calls it needs it."""
+    """The part of a method that its callers need."""
 
     @property
     def name(self) -> str:
-        """Of the method."""
+        """The method's name."""
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """Without `self`."""
+        """The method's parameters, without `self`."""
 
 
 def blocks_of(
@@ -45,7 +45,7 @@ def blocks_of(
     """Yield the columns of the parameters, for so many calls at a time as a block has.
 
     Args:
-        name: of class and method, for messages.
+        name: the names of class and method, for messages.
         call: what the user called, for messages; by default its `map`.
         method: whose parameters they are.
         given: what `map` was given: a table, or for each parameter its values, or one iterable of
@@ -152,7 +152,7 @@ class _Source:
 
     def __init__(self, what: str, parameter: Parameter, given: Any) -> None:
         self._what, self._parameter, self._at = what, parameter, 0
-        self._whole: NDArray[Any] | pa.ChunkedArray | PackedBytes | None = None
+        self._column: NDArray[Any] | pa.ChunkedArray | PackedBytes | None = None
         self._rest: Iterator[Any] = iter(())
         given = (getattr(given, "to_arrow", None) and given.to_arrow()) or given
         if type(given).__module__.split(".")[0] == "pandas":
@@ -162,13 +162,13 @@ class _Source:
         if isinstance(given, pa.Array):
             given = pa.chunked_array([given])
         if isinstance(given, np.ndarray) and parameter.kind == "bytes":
-            self._whole = self._rows(given)
+            self._column = self._rows(given)
         elif isinstance(given, PackedBytes):
-            self._whole = self._checked(given)
+            self._column = self._checked(given)
         elif isinstance(given, pa.ChunkedArray) or (
             isinstance(given, np.ndarray) and given.ndim == 1
         ):
-            self._whole = given
+            self._column = given
         elif isinstance(given, Iterable) and not isinstance(given, np.ndarray):
             self._rest = iter(given)
         else:
@@ -200,16 +200,16 @@ class _Source:
 
     def take(self, most: int) -> Values:
         """Return the next values."""
-        if self._whole is None:
+        if self._column is None:
             return self._converted(list(islice(self._rest, most)))
         low, self._at = self._at, self._at + most
-        if isinstance(self._whole, PackedBytes):
-            offsets = self._whole.offsets[low : self._at + 1]
+        if isinstance(self._column, PackedBytes):
+            offsets = self._column.offsets[low : self._at + 1]
             offsets = offsets if len(offsets) else np.zeros(1, np.int64)
             return PackedBytes(
-                offsets - offsets[0], self._whole.data[offsets[0] : offsets[-1]].copy()
+                offsets - offsets[0], self._column.data[offsets[0] : offsets[-1]].copy()
             )
-        part = self._whole[low : self._at]
+        part = self._column[low : self._at]
         return self._arrow(part) if isinstance(part, pa.ChunkedArray) else self._array(part)
 
     def _arrow(self, part: pa.ChunkedArray) -> Values:
@@ -235,19 +235,19 @@ class _Source:
 
     def _array(self, part: NDArray[Any]) -> Values:
         """Return a copy: small blocks stay in memory until they are joined."""
-        kind, found = self._parameter.kind, part.dtype
+        kind, dtype = self._parameter.kind, part.dtype
         if not self._parameter.as_given:
             return self._converted(list(part))
         if part.ndim == 2:
             data = np.array(part, order="C", copy=True).reshape(-1).view(np.uint8)
-            return PackedBytes(np.arange(len(part) + 1) * (found.itemsize * part.shape[1]), data)
-        if kind == "int" and found.kind in "iu":
-            if found == np.uint64 and len(part) and int(part.max()) >= 1 << 63:
+            return PackedBytes(np.arange(len(part) + 1) * (dtype.itemsize * part.shape[1]), data)
+        if kind == "int" and dtype.kind in "iu":
+            if dtype == np.uint64 and len(part) and int(part.max()) >= 1 << 63:
                 return self._converted(part.tolist())
             return part.astype(np.int64)
-        if kind == "float" and found.kind in "iuf":
+        if kind == "float" and dtype.kind in "iuf":
             return part.astype(np.float64)
-        if kind == "bool" and found.kind == "b":
+        if kind == "bool" and dtype.kind == "b":
             return part.copy()
         return self._converted(part.tolist())
 

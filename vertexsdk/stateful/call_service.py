@@ -73,10 +73,10 @@ def of_plain(value: Any) -> Any:
 
 
 class CallAnswers:
-    """What a loop answers to the requests of other processes.
+    """A loop's answers to the requests of other processes.
 
     Args:
-        program: of the loop.
+        program: the loop's program.
         submit: has the loop make a call of a method, by its name and arguments.
     """
 

@@ -1,8 +1,8 @@
 """The calls of one method from files or a streaming DataFrame, each made once.
 
 The source's offset is committed in the version that has the calls in its log, so a stream that is
-started again, by any process, goes on after the last call. Answers are dropped. What is not a call
-(a line that cannot be read) and calls that raise are counted and logged, and the rest goes on.
+started again, by any process, continues after the last call. Answers are dropped. Lines that cannot
+be read and calls that raise are counted and logged, and the rest continues.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class CallBatch:
 
 @dataclass(frozen=True, slots=True)
 class CallProgress(StreamProgress):
-    """How far a stream of calls is.
+    """The progress of a stream of calls.
 
     Attributes:
         failed: calls that raised, and changed nothing.
@@ -159,7 +159,7 @@ class _Reader:
     """Makes calls of a method from lines, cells and tables.
 
     Args:
-        name: of class and method, for messages.
+        name: the names of class and method, for messages.
         number: the method's place in the class.
     """
 
@@ -219,7 +219,7 @@ class _CallFiles(FollowedFiles[CallBatch]):
 
     Args:
         reader: makes calls.
-        options: of `FollowedFiles`.
+        options: the options of `FollowedFiles`.
     """
 
     def __init__(self, paths: Sequence[str], reader: _Reader, **options: Any) -> None:
@@ -252,8 +252,8 @@ class _CallFiles(FollowedFiles[CallBatch]):
             if size > len(data):
                 bad[0] = f"it is longer than {file.longest:,} bytes; shorten or remove it"
             elif self._reader.takes_lines and not file.path.endswith((".csv", *_TABS)):
-                whole = text.decode(errors=_ESCAPED).removesuffix("\n")
-                rows = [(n, [line.removesuffix("\r")]) for n, line in enumerate(whole.split("\n"))]
+                lines = text.decode(errors=_ESCAPED).removesuffix("\n").split("\n")
+                rows = [(n, [line.removesuffix("\r")]) for n, line in enumerate(lines)]
             else:
                 rows = list(self._cells(file, text.decode(errors=_ESCAPED), bad))
             if not _is_text(text):
@@ -367,7 +367,7 @@ def arguments_of_files(
 
     Args:
         paths: files, directories and globs.
-        name: of class and method, for messages.
+        name: the names of class and method, for messages.
         method: its name and parameters.
 
     Raises:
@@ -383,7 +383,7 @@ class FedMethod(Signature, Protocol):
 
     @property
     def writes(self) -> bool:
-        """Whether it may change state."""
+        """True if it may change state."""
 
 
 def start_calls(
@@ -394,7 +394,7 @@ def start_calls(
 
     Args:
         intake: has the loop make them.
-        name: of class and method.
+        name: the names of class and method.
         number: the method's place in the class.
         stream: files, or a streaming DataFrame.
         options: None is the default of each.

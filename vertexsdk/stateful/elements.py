@@ -29,7 +29,7 @@ def choose_element(of: str, elements: Collection[str], element: str | None) -> s
         element: as the user named it.
 
     Raises:
-        InputError: there is no such element, or there are several and none was named.
+        InputError: no such element, or there are several and none was named.
     """
     if element is None and len(elements) == 1:
         return next(iter(elements))
@@ -264,7 +264,7 @@ class MatrixState(RowsState):
         self._columns: CellColumns | None = None  # from the first product on
 
     def touch(self, row: Any) -> None:
-        """See `RowsState`."""
+        """Mark a row as changed in the columns that products use."""
         if self._columns is not None:
             self._columns.stale.add(row)
 
@@ -310,8 +310,8 @@ class MatrixState(RowsState):
 
     def _across(self, key: Any) -> SparseVector:
         minor = self._minor(key)
-        found = [(major, cells[minor]) for major, cells in self.rows.items() if minor in cells]
-        return SparseVector(found)
+        column = [(major, cells[minor]) for major, cells in self.rows.items() if minor in cells]
+        return SparseVector(column)
 
     def row(self, key: Any) -> SparseVector:
         """Return a copy of a row."""
@@ -339,7 +339,7 @@ class MatrixState(RowsState):
         return [(key, SparseVector(cells)) for key, cells in self.rows.items()]
 
     def fork(self, journal: Journal) -> RowsState:
-        """See `RowsState`; cells are changed where they are."""
+        """Return a copy for a fork; cells are changed in place, so they are copied."""
         other = super().fork(journal)
         other.rows = {key: dict(cells) for key, cells in self.rows.items()}
         assert isinstance(other, MatrixState)

@@ -49,14 +49,14 @@ _TRIES = 3  # of a block whose processors are lost
 class KeyedLoop:
     """A keyed program on partitions: its state in a store, its log, snapshots and streams.
 
-    Calls are taken together: whoever calls while a block runs is part of the next one. A block is
-    written to the log of the store while it runs, and is answered when it is there: what was
+    Calls are taken together: those that come while a block runs are part of the next one. A block
+    is written to the log of the store while it runs, and is answered when it is there: what was
     answered is not lost.
 
     Attributes:
-        program: what runs.
+        program: the program that runs.
         loop: the name of the loop in the store.
-        partitions: how many there are; see `rescale`.
+        partitions: the number of partitions, which `rescale` changes.
     """
 
     program: KeyedProgram
@@ -163,7 +163,7 @@ class KeyedLoop:
         """Return the rows of some keys of a table as they are now; those without one are left out.
 
         Args:
-            spec: of the table.
+            spec: the table's specification.
             keys: a key, or several of them.
         """
         wanted = list(map(spec.convert_key, [keys] if is_one_value(keys) else keys))
@@ -197,14 +197,14 @@ class KeyedLoop:
             self._take_snapshot()
 
     def rescale(self, partitions: int) -> None:
-        """Divide the rows among another number of partitions, and go on; calls wait for it.
+        """Divide the rows among another number of partitions, and continue; calls wait for it.
 
         A snapshot is taken, and the new partitions read it, each its own key groups. Of
         `PerPartition` state new partitions have none, and what partitions had that go is combined
         with that of others by the `combine` of the state element.
 
         Args:
-            partitions: how many there are then.
+            partitions: the new number of partitions.
 
         Raises:
             InputError: another number than 1 to 4,096, or more than there are slots in the cluster.
@@ -233,11 +233,11 @@ class KeyedLoop:
                 return
             self._take_snapshot()
             self._lose_engine()  # its slots may be needed
-            before, self.partitions = self.partitions, partitions
+            previous, self.partitions = self.partitions, partitions
             try:
                 self._restore()
             except BaseException:
-                self.partitions = before
+                self.partitions = previous
                 raise
 
     def fork(self, name: str | None = None) -> Self:
@@ -439,7 +439,7 @@ class KeyedLoop:
         """Make a block durable, run it, and return its answers, and the errors of calls by number.
 
         Args:
-            offsets: of the source that has them, committed with them.
+            offsets: the offsets of the source that has them, committed with them.
 
         Raises:
             RunError, StateError: calls may have been done or not.
@@ -488,7 +488,7 @@ class KeyedLoop:
             raise
 
     def _look_at_snapshots(self) -> None:
-        """Do so while nobody calls: from the thread of snapshots."""
+        """Take a snapshot that is due between calls; called by the thread of snapshots."""
         with self._lock:
             history = self._history
             usable = history.closed_by is None and not history.stale and self._engine is not None
@@ -568,7 +568,7 @@ _LONGEST_LOG = 1 << 22  # calls, where nothing says when there is a snapshot
 
 
 class SnapshotLoop(Protocol):
-    """What snapshots need of a `StatefulLoop`."""
+    """The part of a `StatefulLoop` that snapshots use."""
 
     partitions: int
     _history: CallHistory
@@ -604,7 +604,7 @@ class CallSnapshots:
         self._loop = weakref.ref(loop)
         self._policy = policy
         self._cut: _Cut | None = None
-        self._whole = True  # there is nothing to lay changes over
+        self._all_rows = True  # there is nothing to lay changes over
         self._calls = loop._history.record.snapshot  # at the newest cut
         self._begun = self._polled = time.monotonic()
         self.last = SnapshotNumbers()
@@ -646,7 +646,7 @@ class CallSnapshots:
 
     def drop(self) -> None:
         """Let go of a snapshot that is being stored; the next one has all rows."""
-        self._cut, self._whole = None, True
+        self._cut, self._all_rows = None, True
 
     def collect(self, *, waits: bool = False) -> None:
         """Commit the snapshot if all partitions have stored it.
@@ -691,11 +691,11 @@ class CallSnapshots:
         if not waits:
             loop._history.end_tail()
         calls, iteration = loop._history.record.calls, loop._history.manifest.iteration
-        whole, self._whole = self._whole, False
+        all_rows, self._all_rows = self._all_rows, False
         self._begun = self._polled = time.monotonic()
         self._calls, self._cut = calls, _Cut(calls, iteration, self._begun)
         try:
-            self._commit(self._engine.snapshot(iteration + 1, whole=whole, waits=waits))
+            self._commit(self._engine.snapshot(iteration + 1, whole=all_rows, waits=waits))
         except BaseException:
             self.drop()
             raise

@@ -1,4 +1,4 @@
-"""How what a stateful class keeps is divided among partitions."""
+"""Placement of a stateful class's state elements on partitions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vertexsdk.stateful.elements import Matrix
 
 
 class Placement:
-    """What a class keeps, and where: the base of `Partitioned`, `PerPartition` and `Broadcast`.
+    """A state element and its place: the base of `Partitioned`, `PerPartition` and `Broadcast`.
 
     Args:
         element: what is kept.
@@ -105,7 +105,7 @@ class Partitioned(Placement):
 
 
 class PerPartition(Placement):
-    """A state element of which every partition has one of its own, the paper's partial state.
+    """A state element that every partition has for itself, the paper's partial state.
 
     A call changes the one of the partition where it is. `on_all` reads those of all partitions, and
     `gather_all` has their values in a list, to be merged.
@@ -142,8 +142,8 @@ class PerPartition(Placement):
     ) -> None:
         super().__init__(element)
         kinds = set(self.element.fields.values())
-        own = self.element.state.combine is not RowsState.combine
-        if combine is None and not own and not kinds <= {"int", "float"}:
+        combines = self.element.state.combine is not RowsState.combine
+        if combine is None and not combines and not kinds <= {"int", "float"}:
             raise ProgramError(
                 f"{self!r}: give combine=, a function of two values of a key that returns one, for "
                 "when partitions become fewer"

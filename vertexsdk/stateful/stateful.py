@@ -36,8 +36,8 @@ class Stateful:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        own = cls.__mro__[: cls.__mro__.index(Stateful)]
-        for name in dict.fromkeys(name for base in reversed(own) for name in vars(base)):
+        stateful_bases = cls.__mro__[: cls.__mro__.index(Stateful)]
+        for name in dict.fromkeys(name for base in reversed(stateful_bases) for name in vars(base)):
             if name.startswith("_"):
                 continue
             member = inspect.getattr_static(cls, name)  # also of a base that is not Stateful

@@ -33,11 +33,11 @@ class ClientCalls:
     """The calls of one method of a `StatefulClient`; `client.count` is one.
 
     Args:
-        client: of whose loop it is a method.
+        client: the client of the loop that has the method.
         method: its name and parameters.
 
     Attributes:
-        name: of the loop and the method.
+        name: the names of the loop and the method.
     """
 
     def __init__(self, client: StatefulClient, method: RemoteMethod) -> None:
@@ -106,8 +106,8 @@ class StatefulClient:
     The methods of the class are attributes, as of a `StatefulLoop`: `client.count("be")`,
     `client.count.map(words)`; `client["count"]` is the same one. The other process is
     `vertexsdk serve`, or one that has called `serve` of its `StatefulLoop`. Answers are numbers,
-    strings, bytes, lists and dicts: tuples arrive as lists, rows as dicts. Whoever can read the
-    store can call; the connection is encrypted.
+    strings, bytes, lists and dicts: tuples arrive as lists, rows as dicts. Every process that can
+    read the store can call; the connection is encrypted.
 
     Args:
         loop: the name of the loop in the store: that of the class, unless it was given another.
@@ -178,7 +178,7 @@ class StatefulClient:
         return [*super().__dir__(), *self._methods]
 
     def close(self) -> None:
-        """End the connection; the loop goes on. May be called twice."""
+        """End the connection; the loop continues. May be called twice."""
         self._requests.close()
 
     def __enter__(self) -> Self:

@@ -39,8 +39,8 @@ class MethodCalls:
     """The calls of one method of a `StatefulLoop`; `flow.count` is one.
 
     Args:
-        loop: of which it is a method.
-        name: of the method.
+        loop: the loop that has the method.
+        name: the method's name.
 
     Example:
         >>> from vertexsdk import Map, Partitioned, Stateful
@@ -77,7 +77,7 @@ class MethodCalls:
         Raises:
             InputError: arguments that the method does not take.
             CallError: it raised; nothing was changed.
-            RunError, StateError: a processor or the store failed: see `StatefulLoop`.
+            RunError, StateError: a processor or the store failed, as of `StatefulLoop`.
         """
         future = self._future(args, kwargs)
         self._loop._drain(future)
@@ -113,16 +113,16 @@ class MethodCalls:
         Raises:
             InputError: columns that the method does not take; earlier blocks have run.
             CallError: a call raised, and changed nothing; all others have run.
-            RunError, StateError: a processor or the store failed: see `StatefulLoop`.
+            RunError, StateError: a processor or the store failed, as of `StatefulLoop`.
         """
         answers: list[Any] = []
         failed: dict[int, CallError] = {}
         for values in blocks_of(self._name, self._method, columns):
             arguments = {(self._number, p): column for p, column in enumerate(values)}
             methods = np.full(number_of_values(values[0]), self._number, np.uint8)
-            own, errors = self._loop._run(Calls(methods, arguments))
+            block_answers, errors = self._loop._run(Calls(methods, arguments))
             failed |= {len(answers) + number: error for number, error in errors.items()}
-            answers += own
+            answers += block_answers
         if return_exceptions:
             for number, error in failed.items():
                 answers[number] = error
@@ -142,7 +142,7 @@ class MethodCalls:
     ) -> Stream:
         """Start to make the calls of a stream in the background, each once across restarts.
 
-        A restarted stream goes on after the last call: how far it is, is committed with the calls.
+        A restarted stream continues after the last call: its position is committed with the calls.
         Answers are dropped. A call that raises changes nothing, and is counted and logged.
 
         Args:
@@ -204,17 +204,17 @@ class StatefulLoop(KeyedLoop):
         spark: the session on whose executors the partitions are; None for this process.
         snapshot_every: write the changed rows to the store after so many calls that change state,
             or a time as "10s". `close` does, and a resumed loop repeats the calls since then.
-        snapshots: "asynchronous", rows are copied while calls go on, and a thread writes them; or
+        snapshots: "asynchronous", rows are copied while calls run on, and a thread writes them; or
             "synchronous", calls wait until they are written.
-        compiled: task elements that access one row are compiled once there are many calls, which go
-            on meanwhile; `explain` says which. False interprets them; "require" refuses a class in
-            which one does not compile, and has the first calls wait for the compiler.
+        compiled: task elements that access one row are compiled once there are many calls, which
+            continue meanwhile; `explain` says which. False interprets them; "require" refuses a
+            class in which one does not compile, and has the first calls wait for the compiler.
         replace: drop the calls of an earlier loop of that name.
 
     Attributes:
-        program: what the class became.
+        program: the program that the class became.
         loop: the name of the loop in the store.
-        partitions: how many there are; see `rescale`.
+        partitions: the number of partitions, which `rescale` changes.
 
     Raises:
         InputError: arguments that do not fit each other, or the store has calls of this loop.
@@ -254,8 +254,8 @@ class StatefulLoop(KeyedLoop):
         replace: bool = False,
     ) -> None:
         policy = SnapshotPolicy.of(snapshot_every, snapshots)
-        own = compiled_program(program_of(cls), compiled)
-        self._open(own, backend, loop, partitions, spark, policy, replace=replace)
+        keyed_program = compiled_program(program_of(cls), compiled)
+        self._open(keyed_program, backend, loop, partitions, spark, policy, replace=replace)
 
     @classmethod
     def resume(
@@ -283,8 +283,8 @@ class StatefulLoop(KeyedLoop):
         """
         flow = cls.__new__(cls)
         policy = SnapshotPolicy.of(snapshot_every, snapshots)
-        own = compiled_program(program_of(program), compiled)
-        flow._open(own, backend, loop, partitions, spark, policy, resume=True)
+        keyed_program = compiled_program(program_of(program), compiled)
+        flow._open(keyed_program, backend, loop, partitions, spark, policy, resume=True)
         return flow
 
     def __getattr__(self, name: str) -> MethodCalls:
@@ -324,8 +324,8 @@ class StatefulLoop(KeyedLoop):
     def serve(self, host: str = "127.0.0.1") -> None:
         """Answer the calls of other processes, until the loop is closed.
 
-        They use a `StatefulClient`, or `vertexsdk call`. Whoever can read the store can call; the
-        connections are encrypted.
+        They use a `StatefulClient`, or `vertexsdk call`. Every process that can read the store can
+        call; the connections are encrypted.
 
         Args:
             host: the name or address of this host on which to listen; others than 127.0.0.1 let
@@ -360,7 +360,7 @@ _ONE_AT_A_TIME = "as if calls ran one after another"
 
 @dataclass(frozen=True)
 class KeyedExplanation:
-    """How the methods of a stateful class run on partitions; `print` it, or draw `to_mermaid()`.
+    """Explains how the methods of a stateful class run; `print` it, or draw `to_mermaid()`.
 
     Attributes:
         program: the class, as it runs.
@@ -380,7 +380,7 @@ class KeyedExplanation:
           level 1  users  Partitioned(Map(int, int))  view by key
           order    as if calls ran one after another
           compiled     view on users
-          interpreted  view on pages: line 5, the call goes on from there
+          interpreted  view on pages: line 5, the call continues from there
     """
 
     program: KeyedProgram
@@ -400,7 +400,7 @@ class KeyedExplanation:
         return "\n".join([self.program.name, *lines, *self._compiled()])
 
     def _compiled(self) -> Iterator[str]:
-        """What accesses one row: compiled, or the line that keeps it interpreted."""
+        """Yield the compiled task elements, and the interpreted ones with the line and why."""
         compiled, interpreted = list[str](), list[str]()
         for method in self.program.methods.values():
             for element in filter(self.program.accesses_row, method.elements):
@@ -428,7 +428,7 @@ class KeyedExplanation:
             for k, element in enumerate(method.elements if not method.serial else ()):
                 if element.table is None and not k and not element.last:
                     continue  # computes the first key
-                shown = f"{method.name} {self._sent(method, k)}"
+                shown = f"{method.name} {self._path(method, k)}"
                 placed.setdefault((element.level, element.table or ""), []).append(shown)
         rows = []
         for (level, table), methods in sorted(placed.items()):
@@ -436,8 +436,8 @@ class KeyedExplanation:
             rows.append((f"level {level}", table, declared, ", ".join(methods)))
         return rows
 
-    def _sent(self, method: KeyedMethod, k: int) -> str:
-        """How rows go to a task element."""
+    def _path(self, method: KeyedMethod, k: int) -> str:
+        """Return the way in which rows go to a task element."""
         element = method.elements[k]
         if element.table is None:
             return "all-to-one" if k else "accesses no state"
@@ -455,12 +455,12 @@ class KeyedExplanation:
             for k, (name, element) in enumerate(zip(names, method.elements, strict=True)):
                 lines.append(f'  {name}["{method.name}, line {element.line}"]')
                 if k:
-                    lines.append(f"  {names[k - 1]} -->|{self._sent_short(element)}| {name}")
+                    lines.append(f"  {names[k - 1]} -->|{self._path_short(element)}| {name}")
                 if element.table is not None:
                     lines.append(f"  {name} {'---' if element.writes else '-.-'} {element.table}")
         return "\n".join(lines)
 
-    def _sent_short(self, element: TaskElement) -> str:
+    def _path_short(self, element: TaskElement) -> str:
         if element.table is None:
             return "all-to-one"
         return {"key": "by key", "here": "one-to-any", "all": "one-to-all"}[element.send]
@@ -476,7 +476,7 @@ class StoredState:
 
     Args:
         store: the store.
-        manifest: of the version.
+        manifest: the version's manifest.
         element: the state element; None where the class has only one.
 
     Attributes:

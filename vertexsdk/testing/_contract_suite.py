@@ -117,8 +117,8 @@ class ContractSuite:
         assert backend.drop_head("loop", new)
         assert backend.release_manifests({child: uses[child], parent: uses[parent]}) == []
         assert backend.swap_head("fork", new, Head("next", 0, 1))
-        gone = backend.release_manifests({child: uses[child], parent: uses[parent], "absent": []})
-        assert gone == [child, parent, "absent"]
+        manifests = {child: uses[child], parent: uses[parent], "absent": []}
+        assert backend.release_manifests(manifests) == [child, parent, "absent"]
         assert sorted(backend.list_manifests()) == [other]
         assert backend.delete_unreferenced(keys) == [keys[0], keys[1], keys[3]]
         assert list(backend.list_segments()) == [keys[2]]

@@ -67,8 +67,8 @@ class StoreMachine(RuleBasedStateMachine):
         refs = self._put(loop, last + step, "base" if base else "delta", state)
         parent = self.store.head(loop)
         self.store.commit(loop, iteration=last + step, segments=refs, parent=parent)
-        before = {} if base else self.model[loop][last]
-        self.model[loop][last + step] = before | state
+        previous = {} if base else self.model[loop][last]
+        self.model[loop][last + step] = previous | state
         self.forked = {k: v for k, v in self.forked.items() if v[0] != loop}
 
     @precondition(lambda self: self.model)
@@ -95,12 +95,12 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def compact(self, data: Any) -> None:
         loop = data.draw(st.sampled_from(sorted(self.model)))
-        before = self.store.head(loop)
-        after = self.store.compact(loop)
-        assert after.iteration == max(self.model[loop])
-        if before != after:
+        old = self.store.head(loop)
+        new = self.store.compact(loop)
+        assert new.iteration == max(self.model[loop])
+        if old != new:
             self._moved(loop)
-        kinds = [ref.kind for ref in self.store.segments(after)]
+        kinds = [ref.kind for ref in self.store.segments(new)]
         assert "delta" not in kinds or "base" not in kinds
 
     @precondition(lambda self: self.model)

@@ -89,8 +89,12 @@ def read_segment(location: str, key: SegmentKey, expected: bytes) -> None:
         assert b"".join(piece.tobytes() for piece in pieces) == expected
 
 
-def commit_and_die(location: str, loop: str, step: str, before: bool) -> None:
-    """Commit iteration 1, and be killed before or after one step of it."""
+def commit_and_die(location: str, loop: str, step: str, dies_before_step: bool) -> None:
+    """Commit iteration 1, and be killed before or after one step of it.
+
+    Args:
+        dies_before_step: be killed before the step, not after it.
+    """
     with open_store(location) as store:
         backend = store.backend
         swap = backend.swap_head
@@ -107,7 +111,7 @@ def commit_and_die(location: str, loop: str, step: str, before: bool) -> None:
         act = getattr(backend, step)
 
         def die(*args: Any, **options: Any) -> Any:
-            if not before:
+            if not dies_before_step:
                 act(*args, **options)
             os.kill(os.getpid(), signal.SIGKILL)
 

@@ -91,17 +91,20 @@ class BackendSuite(ContractSuite):
         assert store.audit().unreferenced == []
 
     @pytest.mark.parametrize("step", STEPS)
-    @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
-    def test_killed_between_steps_of_a_commit(self, store: Store, step: str, before: bool) -> None:
+    @pytest.mark.parametrize("dies_before", [True, False], ids=["before", "after"])
+    def test_killed_between_steps_of_a_commit(
+        self, store: Store, step: str, dies_before: bool
+    ) -> None:
         store.commit("loop", iteration=0, segments=[put(store, "loop", 0, 0.0)])
-        codes = run_together(commit_and_die, [(store.backend.address, "loop", step, before)])
+        work = [(store.backend.address, "loop", step, dies_before)]
+        codes = run_together(commit_and_die, work)
         assert codes == [-9]
-        committed = step == "swap_head" and not before
+        committed = step == "swap_head" and not dies_before
         assert store.versions("loop") == ([0, 1] if committed else [0])
         ((_, state),) = store.read("loop")
         assert state["value"].tolist() == [float(committed)] * 10
         assert store.verify() == []
-        newest = store.claim("loop")  # and whoever comes next can go on
+        newest = store.claim("loop")  # the next driver can continue
         again = put(store, "loop", 2, 0.0)
         assert store.commit("loop", iteration=2, segments=[again], parent=newest).iteration == 2
 

@@ -58,7 +58,7 @@ def expected(
         field → vertex → value.
 
     Raises:
-        KeyError: there is no oracle of this name.
+        KeyError: no oracle has this name.
 
     Example:
         >>> expected("wcc", [(4, 2), (8, 9)]) == {"component": {4: 2, 2: 2, 8: 8, 9: 8}}
@@ -93,7 +93,7 @@ def disagreements(
 
 
 def near(a: Any, b: Any, tolerance: float) -> bool:
-    """Whether two values are equal, floats within `tolerance`; NaN is equal to itself.
+    """Return whether two values are equal, floats within `tolerance`; NaN is equal to itself.
 
     Args:
         a, b: numbers, strings, arrays, or lists, tuples and dicts of them.
@@ -313,8 +313,10 @@ def edge_similarity(graph: Any) -> Values:
 
     simple, similarity = _simple(graph), {}
     for v in simple:
-        found = [x for *_, x in nx.jaccard_coefficient(simple, [(v, u) for u in simple.adj[v]])]
-        similarity[v] = math.fsum(found) / len(found) if found else 0.0
+        coefficients = [
+            x for *_, x in nx.jaccard_coefficient(simple, [(v, u) for u in simple.adj[v]])
+        ]
+        similarity[v] = math.fsum(coefficients) / len(coefficients) if coefficients else 0.0
     return {"similarity": similarity}
 
 
@@ -322,8 +324,8 @@ def truss(graph: Any, k: int = 4) -> Values:
     """Degrees in the k-truss by NetworkX."""
     import networkx as nx
 
-    found = nx.k_truss(_simple(graph), k)
-    return {"degree": {v: found.degree[v] if v in found else 0 for v in graph}}
+    subgraph = nx.k_truss(_simple(graph), k)
+    return {"degree": {v: subgraph.degree[v] if v in subgraph else 0 for v in graph}}
 
 
 def forest(graph: Any) -> Values:
@@ -362,8 +364,8 @@ def bridges(graph: Any) -> Values:
         for v in part:
             nearer = [u for u in simple.adj[v] if depth[u] < depth[v]]
             parent[v] = min(nearer, default=v)
-    found = {frozenset(edge) for edge in nx.bridges(simple)}
-    return {"bridge": {v: {v, u} in found for v, u in parent.items()}, "parent": parent}
+    edges = {frozenset(edge) for edge in nx.bridges(simple)}
+    return {"bridge": {v: {v, u} in edges for v, u in parent.items()}, "parent": parent}
 
 
 def _simple(graph: Any) -> Any:

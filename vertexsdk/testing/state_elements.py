@@ -107,10 +107,10 @@ class StateElementSuite:
             rows.journal.running = True
             for _ in range(20):
                 method, key, arguments = rows.draw(chance)
-                before = rows.answers()
+                answers = rows.answers()
                 first = rows.outcome(method, key, arguments)
                 rows.journal.undo(0)
-                assert rows.answers() == before, (
+                assert rows.answers() == answers, (
                     f"{rows}.{method} changes a row that is not taken back: set it by put(), or "
                     "note() each dict before it is changed, and change no other object"
                 )
@@ -130,7 +130,7 @@ class StateElementSuite:
                     continue
                 keys = [key, *chance.choices(rows.keys, k=chance.randrange(5))]
                 given = [arguments, *(self.arguments(method, chance) for _ in keys[1:])]
-                before = other.answers()
+                earlier_answers = other.answers()
                 expected = [rows.outcome(method, *call) for call in zip(keys, given, strict=True)]
                 columns = [_column(values) for values in zip(*given, strict=True)]
                 other.journal.running = True
@@ -140,7 +140,7 @@ class StateElementSuite:
                     assert answers == expected, f"{rows}.{batch} answers otherwise than {method}"
                     if taken_back:
                         other.journal.undo(0)
-                        assert other.answers() == before, (
+                        assert other.answers() == earlier_answers, (
                             f"{rows}.{batch} changes a row that is not taken back: set it by "
                             "put_all(), and change no other object"
                         )
@@ -171,12 +171,14 @@ class StateElementSuite:
                     answers.append((method, rows.outcome(method, key, arguments, reads=True)))
                 copies = copy.deepcopy(answers)
                 rows.change(chance)
-                before = rows.answers()
+                answers_now = rows.answers()
                 for (method, answer), (_, as_it_was) in zip(answers, copies, strict=True):
                     assert answer == as_it_was, f"{rows}.{method} returns what changes later: copy"
                     if isinstance(answer, list | dict | set):
                         answer.clear()
-                        assert rows.answers() == before, f"{rows}.{method} returns its row: copy it"
+                        assert rows.answers() == answers_now, (
+                            f"{rows}.{method} returns its row: copy it"
+                        )
 
     def test_the_same_calls_have_the_same_results(self, chance: random.Random) -> None:
         for rows in self._histories():
@@ -232,11 +234,11 @@ class StateElementSuite:
             seen = [False, False]  # whether the first row matters, and the second one
             for _ in range(4 * self.examples):
                 parts = [_Rows(self, key) for _ in range(3)]
-                own = chance.choice(parts[0].keys)
+                shared_key = chance.choice(parts[0].keys)
                 for rows in parts:
                     for _ in range(100):
-                        rows.change(chance, own)
-                        if own in rows.snapshot() and chance.random() < 0.5:
+                        rows.change(chance, shared_key)
+                        if shared_key in rows.snapshot() and chance.random() < 0.5:
                             break
                 one, other, third = parts
                 both = one.merged(other)
@@ -337,12 +339,12 @@ class _Rows:
     def answers(self, key: Any = ABSENT) -> dict[Any, Any]:
         """Return what all methods that read answer, of all keys or of one."""
         keys, element = (self.keys if key is ABSENT else [key]), self.element
-        found = {(m, k): self.answer(m, k) for m in element.reads for k in keys
+        result = {(m, k): self.answer(m, k) for m in element.reads for k in keys
                  if m not in element.without_key}  # fmt: skip
         if key is ABSENT:
-            found |= {(m, None): self.answer(m, None) for m in element.without_key
+            result |= {(m, None): self.answer(m, None) for m in element.without_key
                       if m in element.reads}  # fmt: skip
-        return found
+        return result
 
     # Storing
 

@@ -1,4 +1,4 @@
-"""How tasks are started and what travels to them: by Spark, or in this process.
+"""Start tasks and carry data to them: by Spark, or in this process.
 
 The only room that knows Spark's inner workings; `transport.Transport` is what others see of it.
 Hops, the locality of partitions, sessions, lost hosts, and what makes a user's code importable on

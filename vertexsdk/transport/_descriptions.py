@@ -1,4 +1,4 @@
-"""What Spark's web interface shows for the jobs of this thread: a description, and a group.
+"""The description and the group that Spark's web interface shows for the jobs of this thread.
 
 A group of the user's own stays, so that `cancelJobGroup` ends our jobs too.
 """
@@ -27,16 +27,16 @@ def described(sc: SparkContext, text: str) -> Iterator[Callable[[str], None]]:
         with contextlib.suppress(*_STOPPED):
             sc.setLocalProperty(_DESCRIPTION, f"vertexsdk: {text}")
 
-    before: dict[str, str | None] = {}
+    previous: dict[str, str | None] = {}
     with contextlib.suppress(*_STOPPED):
-        before[_DESCRIPTION] = sc.getLocalProperty(_DESCRIPTION)
+        previous[_DESCRIPTION] = sc.getLocalProperty(_DESCRIPTION)
         if sc.getLocalProperty(_GROUP) is None:
-            before[_GROUP] = None
+            previous[_GROUP] = None
             sc.setLocalProperty(_GROUP, "vertexsdk")
     describe(text)
     try:
         yield describe
     finally:
         with contextlib.suppress(*_STOPPED):
-            for name, value in before.items():
+            for name, value in previous.items():
                 sc.setLocalProperty(name, value)  # type: ignore[arg-type]  # None removes it

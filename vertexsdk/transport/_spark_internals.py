@@ -1,6 +1,6 @@
-"""The few calls to Spark that its public Python API has no way for, and what is done without each.
+"""The few calls to Spark that its public Python API lacks, and a substitute for each.
 
-Each is tried once; where another Spark does not have it, its substitute is good enough to go on.
+Each is tried once; where another Spark does not have it, the substitute is good enough.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _usual: str | None = None
 
 
 def stopped(sc: SparkContext) -> bool:
-    """Whether the session was stopped; without `_jsc`, a job says so."""
+    """Return whether the session was stopped; without `_jsc`, a job says so."""
     return getattr(sc, "_jsc", sc) is None
 
 
@@ -53,8 +53,8 @@ def other_hosts(sc: SparkContext) -> list[str]:
         hosts = {str(i.host()) for i in infos}
     except _ABSENT:
         return []
-    own = {"localhost", "127.0.0.1", os.uname().nodename, *_addresses()}
-    return sorted(h for h in hosts if h not in own and not h.startswith("127."))
+    local_names = {"localhost", "127.0.0.1", os.uname().nodename, *_addresses()}
+    return sorted(h for h in hosts if h not in local_names and not h.startswith("127."))
 
 
 def _addresses() -> set[str]:
@@ -126,5 +126,5 @@ def default_filesystem(sc: SparkContext) -> str:
 
 
 def java_cause(error: Exception) -> Any:
-    """The Java exception behind one of PySpark's; without it its text is read, see `str`."""
+    """The Java exception behind one of PySpark's; without it the error's text is read."""
     return getattr(error, "java_exception", None) or getattr(error, "_origin", None)

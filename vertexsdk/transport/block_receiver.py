@@ -1,4 +1,4 @@
-"""How a processor takes blocks from loader tasks, beside what it does otherwise.
+"""A processor's thread that takes blocks from loader tasks, beside its other work.
 
 A loader task is one attempt at a part of a job's input; Spark may run several attempts. Blocks come
 in chunks with the part and the attempt that they are of, and are kept until the driver says which
@@ -27,9 +27,9 @@ class BlockReceiver(threading.Thread):
     """Takes the blocks for one partition, in a thread.
 
     Args:
-        name: of the load.
-        keys: of the launch.
-        host: of the driver, to which the network is that loaders use.
+        name: the load's name.
+        keys: the launch's keys.
+        host: the driver's host; loaders use the network that reaches it.
         place: shared-memory key of the directory of the socket for loaders of this host.
 
     Attributes:
@@ -42,12 +42,12 @@ class BlockReceiver(threading.Thread):
         self._far, self._near = (self._context.socket(zmq.ROUTER) for _ in range(2))
         keys.serve(self._far, keys.secret)
         beat(self._near)
-        own = local_address(host)
-        port = self._far.bind_to_random_port(f"tcp://{own}")
+        address = local_address(host)
+        port = self._far.bind_to_random_port(f"tcp://{address}")
         path = str(shared_memory.directory(place) / f"load-{name}")
         if len(path) <= _LONGEST_PATH:
             self._near.bind(f"ipc://{path}")
-        self.addresses = f"tcp://{own}:{port}", path
+        self.addresses = f"tcp://{address}:{port}", path
         self._blocks: dict[tuple[int, int], dict[int, bytearray]] = {}  # by part and attempt
         self._ended = threading.Event()
         self.start()
@@ -91,12 +91,12 @@ def open_receiver(name: str, keys: Keys, host: str, place: str, partition: int) 
 
 
 def received(name: str, attempts: Mapping[int, int]) -> list[bytearray]:
-    """Return the blocks of a load, once; see `BlockReceiver.take`."""
+    """Return the blocks of a load, once."""
     receiver = _receivers.pop(name, None)
     return [] if receiver is None else receiver.take(attempts)
 
 
 def close_receivers() -> None:
-    """Drop the blocks that nobody has asked for."""
+    """Drop the blocks that no task has asked for."""
     while _receivers:
         _receivers.popitem()[1].close()

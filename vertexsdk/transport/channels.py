@@ -1,13 +1,13 @@
-"""ZeroMQ sockets of one launch: encrypted, and open to who has the launch's key only.
+"""ZeroMQ sockets of one launch: encrypted, and open only to holders of the launch's key.
 
 The key pairs are made for each launch and travel by Spark's own channels, so that no earlier launch
-and nobody else completes the handshake. Between workers of one host sockets are files instead, in a
-directory of this user alone, as encryption takes longer than all the rest. A peer that is gone,
-stopped or cut off is noticed by the heartbeats of ZMTP, which ZeroMQ's own threads answer, however
-long a task computes.
+and no other process completes the handshake. Between workers of one host sockets are files instead,
+in a directory of this user alone, as encryption takes longer than all the rest. The heartbeats of
+ZMTP, which ZeroMQ's own threads answer however long a task computes, show that a peer is gone,
+stopped or cut off.
 
-Which connections are gone is asked of the ends that made them, never of a socket that listens: the
-events of that are also of strangers' connections, and stop ZeroMQ's thread if nobody reads them.
+Lost connections are noticed at the ends that made them, never at a socket that listens: its events
+are also of strangers' connections, and stop ZeroMQ's thread if they are not read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Keys:
 
     Attributes:
         driver: public key; the secret one stays with the driver.
-        public, secret: of every worker.
+        public, secret: the keys of every worker.
     """
 
     driver: bytes
@@ -67,7 +67,7 @@ class Keys:
         sock.reconnect_ivl = -1  # a lost connection is a lost peer
 
     def callback(self, domain: str, key: bytes) -> bool:
-        """Whether a client's public key may connect; what `ThreadAuthenticator` asks."""
+        """Return whether a client's public key may connect; called by `ThreadAuthenticator`."""
         return domain == _DOMAIN and key == self.public
 
 
@@ -101,8 +101,8 @@ def split(parts: Sequence[bytes]) -> list[bytes | memoryview]:
     counts = [max(1, -(-len(part) // CHUNK)) for part in parts]
     frames: list[bytes | memoryview] = [pickle.dumps(counts)]
     for part, count in zip(parts, counts, strict=True):
-        whole = memoryview(part)
-        cut = [whole[k * CHUNK : (k + 1) * CHUNK] for k in range(count)]
+        view = memoryview(part)
+        cut = [view[k * CHUNK : (k + 1) * CHUNK] for k in range(count)]
         frames += cut if count > 1 else [part]
     return frames
 
@@ -115,20 +115,20 @@ def join(frames: list[bytes]) -> list[bytes]:
 
 
 def disconnected(monitor: zmq.Socket[bytes]) -> bool:
-    """Whether the monitor of a socket that connects has told that it is not connected."""
+    """Return whether the monitor of a socket that connects has reported a disconnection."""
     from zmq.utils.monitor import recv_monitor_message
 
-    gone = False
+    disconnected = False
     while monitor.poll(0):
         event: Any = recv_monitor_message(monitor, zmq.NOBLOCK)
-        gone |= event["event"] in (zmq.EVENT_DISCONNECTED, zmq.EVENT_CLOSED)
-    return gone
+        disconnected |= event["event"] in (zmq.EVENT_DISCONNECTED, zmq.EVENT_CLOSED)
+    return disconnected
 
 
 def local_address(peer: str) -> str:
     """The address of this host on the network by which it reaches another host, as in a URL."""
-    found = socket.getaddrinfo(peer.strip("[]"), 9, type=socket.SOCK_DGRAM)
-    family, _, _, _, where = min(found, key=lambda one: one[0] != socket.AF_INET)
+    addresses = socket.getaddrinfo(peer.strip("[]"), 9, type=socket.SOCK_DGRAM)
+    family, _, _, _, where = min(addresses, key=lambda one: one[0] != socket.AF_INET)
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect(where)
         address = str(probe.getsockname()[0])

@@ -44,7 +44,7 @@ class LocalValue:
 
 
 class InProcessWorkers:
-    """See `Workers`."""
+    """Workers that are calls in this process."""
 
     def __init__(self, partitions: int) -> None:
         if partitions < 1:
@@ -52,39 +52,39 @@ class InProcessWorkers:
         self.partitions = partitions
 
     resident = True
-    title = ""  # nobody waits for their slots
+    title = ""  # they take no slots
 
     def exchange(
         self, task: Task, *, resident: bool = True, blocks: BlockSource | None = None
     ) -> InProcessExchange:
-        """See `Workers`."""
+        """Return the hops of a task, which run in this process."""
         return InProcessExchange(self.partitions, task, blocks)
 
-    def whole(self) -> bool:
-        """See `Workers`."""
+    def intact(self) -> bool:
+        """Return True: these workers cannot be lost."""
         return True
 
     def described(self, text: str) -> AbstractContextManager[Callable[[str], None]]:
-        """See `Workers`; there are no jobs."""
+        """Do nothing: no job needs a description."""
         return contextlib.nullcontext(_ignore)
 
     def run(self, function: Callable[[int], Returned]) -> list[Returned]:
-        """See `Workers`."""
+        """Call a function with each partition's number, one after the other."""
         return [function(p) for p in range(self.partitions)]
 
     def forget(self, prefix: str) -> None:
-        """See `Workers`."""
+        """Free the arrays under a shared-memory key."""
         shared_memory.drop(prefix)
 
     def close(self) -> None:
-        """See `Workers`."""
+        """Do nothing; there is nothing to release."""
 
 
 class InProcessExchange:
-    """See `Exchange`: hops are calls, one partition after the other.
+    """An exchange whose hops are calls, one partition after the other.
 
     Args:
-        blocks: see `Workers.exchange`.
+        blocks: the blocks that the first hop gets.
     """
 
     def __init__(self, partitions: int, task: Task, blocks: BlockSource | None = None) -> None:
@@ -95,7 +95,7 @@ class InProcessExchange:
             self._inbox[destination].append((0, block))
 
     def hop(self, command: Any) -> list[bytes]:
-        """See `Exchange`."""
+        """Run the task once on every partition; return their reports in partition order."""
         with _one_line():
             tasks = [iter(self._task(p, command, b)) for p, b in enumerate(self._inbox)]
             reports: list[list[bytes]] = [[] for _ in tasks]
@@ -107,7 +107,7 @@ class InProcessExchange:
                 require_all(told)
                 answers = [(blocks, told) for blocks in received]
         self._inbox = received
-        return [b"".join(own) for own in reports]
+        return [b"".join(parts) for parts in reports]
 
     def _superstep(
         self, tasks: list[Any], answers: list[Any], reports: list[list[bytes]]
@@ -117,13 +117,13 @@ class InProcessExchange:
         Raises:
             RunError: all of those left wait for blocks, and none is on its way.
         """
-        everyone = range(self.partitions)
-        posts: list[Blocks] = [[] for _ in everyone]
+        partitions = range(self.partitions)
+        posts: list[Blocks] = [[] for _ in partitions]
         ends: dict[int, Pause] = {}
         waits: dict[int, bool] = {}  # of those that have posted
         while len(ends) < self.partitions:
-            before = dict(waits), len(ends)
-            for p in everyone:
+            state = dict(waits), len(ends)
+            for p in partitions:
                 if p in ends or (waits.get(p) and not posts[p] and not ends):
                     continue
                 answer = answers[p]
@@ -134,19 +134,19 @@ class InProcessExchange:
                     ends[p] = pause
                     continue
                 waits[p] = pause.told
-                for q, sent in enumerate(pause.sent):
-                    posts[q] += [(p, block) for block in sent]
-            if all(waits.values()) and before == (waits, len(ends)) and not any(posts):
+                for q, outgoing in enumerate(pause.blocks):
+                    posts[q] += [(p, block) for block in outgoing]
+            if all(waits.values()) and state == (waits, len(ends)) and not any(posts):
                 raise RunError("the tasks of all partitions wait for blocks of each other")
-        for source in everyone:
-            for q, sent in enumerate(ends[source].sent):
-                posts[q] += [(source, block) for block in sent]
-        return [ends[p].told for p in everyone], [
+        for source in partitions:
+            for q, outgoing in enumerate(ends[source].blocks):
+                posts[q] += [(source, block) for block in outgoing]
+        return [ends[p].told for p in partitions], [
             sorted(blocks, key=itemgetter(0)) for blocks in posts
         ]
 
     def close(self) -> None:
-        """See `Exchange`."""
+        """Free the blocks of the hops."""
         self._inbox = [[] for _ in range(self.partitions)]
 
 
@@ -172,7 +172,7 @@ def _one_line() -> Iterator[None]:
 
 
 class InProcessTransport:
-    """See `Transport`."""
+    """The transport that runs all tasks in this process."""
 
     name = "local"
 
@@ -182,25 +182,25 @@ class InProcessTransport:
 
     @property
     def cores(self) -> int:
-        """See `Transport`."""
+        """Number of threads that kernels use by default."""
         return default_threads()
 
     def default_partitions(self) -> int:
-        """See `Transport`: one, whose kernels use all cores."""
+        """Return one: its kernels use all cores."""
         return 1
 
     def threads(self, partitions: int) -> int:
-        """See `Transport`: all, as one partition goes on after the other."""
+        """Return all cores, as partitions run one after the other."""
         return self.cores
 
     def workers(self, partitions: int, *, by_jobs: bool = False) -> InProcessWorkers:
-        """See `Transport`."""
+        """Return workers for so many partitions, in this process."""
         return InProcessWorkers(partitions)
 
     def broadcast(self, value: Any) -> LocalValue:
-        """See `Transport`."""
+        """Return a handle with the value itself."""
         return LocalValue(value)
 
     def other_hosts(self) -> list[str]:
-        """See `Transport`."""
+        """Return none: all tasks run on this host."""
         return []

@@ -1,4 +1,4 @@
-"""What a task tells the driver: its report behind its times, or why it failed."""
+"""A task's answer to the driver: its report behind its times, or why it failed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ FAILURE, ABORTED = -2, -3
 
 def describe(error: Exception) -> bytes:
     """Pickle a task's exception (if it is a VertexError), its first line, and its traceback."""
-    own: Exception | None = error if isinstance(error, VertexError) else None
+    picklable: Exception | None = error if isinstance(error, VertexError) else None
     try:
-        if own is not None:
-            pickle.loads(pickle.dumps(own))
+        if picklable is not None:
+            pickle.loads(pickle.dumps(picklable))
     except Exception:
-        own = None
-    return pickle.dumps((own, typed_line(error), "".join(traceback.format_exception(error))))
+        picklable = None
+    return pickle.dumps((picklable, typed_line(error), "".join(traceback.format_exception(error))))
 
 
 def outcome(kind: int, stamped: bytes) -> tuple[Stamp, bytes]:
@@ -27,7 +27,7 @@ def outcome(kind: int, stamped: bytes) -> tuple[Stamp, bytes]:
     stamp, report = Stamp.split(stamped)
     if kind != FAILURE:
         return stamp, report
-    own, line, trace = pickle.loads(report)
-    error = own if own is not None else RunError(line)
+    picklable, line, trace = pickle.loads(report)
+    error = picklable if picklable is not None else RunError(line)
     error.add_note("In the Spark task:\n" + trace)
     raise error

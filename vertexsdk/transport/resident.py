@@ -1,8 +1,8 @@
 """Processors that live: the tasks of one Spark stage stay, and a hop is a message to each.
 
 Spark schedules, places and isolates them. A launch is one start of a graph's processors. When one
-of its tasks is lost the launch is over, and what it held is gone: whoever uses it gets a
-`RunError`, loads the graph again, and starts another.
+of its tasks is lost the launch is over, and what it held is gone: its user gets a `RunError`,
+loads the graph again, and starts another.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Launch:
         self.application = sc.applicationId
         self._closed = False
         self._lock = threading.RLock()  # of the socket
-        self._turn = threading.Lock()  # of whoever gets the lock next
+        self._turn = threading.Lock()  # held by the thread that gets the lock next
         self._wake = os.pipe()  # has a byte while a thread wants to send
         weakref.finalize(self, _close_pipe, self._wake)
         self._replies: dict[bytes, dict[bytes, tuple[int, bytes]]] = {}  # by message and route
@@ -153,12 +153,12 @@ class Launch:
 
     @property
     def alive(self) -> bool:
-        """Whether none of the processors is lost, as far as is known, and they are not closed."""
+        """True if no processor is known to be lost, and they are not closed."""
         return not self._closed and not self._ended.is_set()
 
     @property
     def _forked(self) -> bool:
-        """Whether this is a copy in a forked process; the sockets are its parent's."""
+        """True if this is a copy in a forked process; the sockets are its parent's."""
         return os.getpid() != self._process
 
     def _run(self, task: Any) -> None:
@@ -181,9 +181,9 @@ class Launch:
 
     def _register(self) -> None:
         """Wait until every processor has said where it is, and tell them of each other."""
-        found: dict[int, tuple[bytes, Any]] = {}
+        started: dict[int, tuple[bytes, Any]] = {}
         began = time.monotonic()
-        while len(found) < self.partitions:
+        while len(started) < self.partitions:
             waited = time.monotonic() - began
             if waited > SLOT_SECONDS and self._waits():
                 raise RunError(
@@ -192,7 +192,7 @@ class Launch:
                 )
             if waited > START_SECONDS:
                 raise RunError(
-                    f"{len(found)} of {self.partitions} processors started in "
+                    f"{len(started)} of {self.partitions} processors started in "
                     f"{START_SECONDS:.0f} s; can executors reach the driver by its ports?"
                 )
             if not self._socket.poll(_POLL_MS):
@@ -200,13 +200,13 @@ class Launch:
                 continue
             route, *frames = self._socket.recv_multipart()
             partition, address = pickle.loads(join(frames)[1])
-            if partition not in found or found[partition][1] != address:  # else it came again
-                found[partition] = route, address
-        self._routes = [found[p][0] for p in range(self.partitions)]
-        self._addresses = [found[p][1] for p in range(self.partitions)]
+            if partition not in started or started[partition][1] != address:  # else it came again
+                started[partition] = route, address
+        self._routes = [started[p][0] for p in range(self.partitions)]
+        self._addresses = [started[p][1] for p in range(self.partitions)]
 
     def _waits(self) -> bool:
-        """Whether tasks of the stage wait for a slot."""
+        """Return whether tasks of the stage wait for a slot."""
         tracker = self._sc.statusTracker()
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._tag)]
         stages = [tracker.getStageInfo(k) for job in jobs if job is not None for k in job.stageIds]
@@ -328,7 +328,7 @@ class Launch:
         return [pickle.loads(report) for _, report in replies]
 
     def load(self, blocks: BlockSource) -> tuple[str, Mapping[int, int]]:
-        """Have loader tasks bring blocks to the processors; see `received`.
+        """Have loader tasks bring blocks to the processors, where `received` returns them.
 
         Returns:
             The name of the load, and the attempt at each part that has succeeded.
@@ -428,7 +428,7 @@ def _close_pipe(pipe: tuple[int, int]) -> None:
 
 
 class ResidentExchange:
-    """See `Exchange`; a hop is a message to every processor, and blocks go between them."""
+    """An exchange whose hops are messages to every processor; blocks travel between these."""
 
     def __init__(self, launch: Launch, task: Task, blocks: BlockSource | None = None) -> None:
         self.partitions, self._launch = launch.partitions, launch
@@ -441,7 +441,7 @@ class ResidentExchange:
         self._finalizer = weakref.finalize(self, launch.drop, self._name)
 
     def hop(self, command: Any) -> list[bytes]:
-        """See `Exchange`."""
+        """Run the task once on every processor; return their reports in partition order."""
         began = time.time()
         pickled = pickled_by_value(command)
         submitted = time.time()
@@ -452,7 +452,7 @@ class ResidentExchange:
         return [report for _, report in stamped]
 
     def close(self) -> None:
-        """See `Exchange`."""
+        """Free the blocks of the hops."""
         self._finalizer()
 
 
@@ -486,8 +486,8 @@ class Loader:
     """Sends the blocks of parts to the processors of a launch; picklable.
 
     Attributes:
-        keys: of the launch.
-        addresses: of each processor's `BlockReceiver`.
+        keys: the launch's keys.
+        addresses: the addresses of each processor's `BlockReceiver`.
         wait: seconds without an acknowledgement after which a processor is lost.
     """
 
@@ -533,9 +533,9 @@ class _Sender:
             Lost: the processor is gone.
         """
         sock = self._sockets.get(destination) or self._connect(destination)
-        whole = memoryview(block)
+        view = memoryview(block)
         for place in range(0, max(len(block), 1), CHUNK):
-            chunk = whole[place : place + CHUNK]
+            chunk = view[place : place + CHUNK]
             self._await(destination, WINDOW - len(chunk))
             header = HEADER.pack(*number, len(block), place)
             sock.send_multipart([header, chunk], copy=False)

@@ -59,9 +59,9 @@ class Worker:
 
     Args:
         partition: its number.
-        partitions: of the launch.
+        partitions: the launch's number of partitions.
         driver: where the driver's socket is bound.
-        keys: of the launch.
+        keys: the launch's keys.
         idle: seconds without a command after which it ends.
         place: shared-memory key of the sockets of the launch.
     """
@@ -174,7 +174,7 @@ class Worker:
     def _begin(
         self, number: bytes, clock: Clock, exchange: bytes, again: bytes, command: bytes
     ) -> None:
-        """Begin a hop, and go on with it for a superstep."""
+        """Begin a hop, and run its first superstep."""
 
         def decode() -> Any:
             order = pickle.loads(command)
@@ -208,7 +208,7 @@ class Worker:
         self._send_report(hop.number, hop.clock, code, report)
 
     def _send_report(self, number: bytes, clock: Clock, code: int, report: bytes) -> None:
-        stamped = clock.stamp().before(report)
+        stamped = clock.stamp().prepend_to(report)
         self.driver.send_multipart(split([number, pickle.dumps(code), stamped]), copy=False)
 
     def _connect(self, addresses: list[tuple[str, str]]) -> None:
@@ -263,13 +263,13 @@ class Worker:
 
 
 def is_own_socket(path: str) -> bool:
-    """Whether a path is a socket on this host, in a directory of this user alone."""
+    """Return whether a path is a socket on this host, in a directory of this user alone."""
     try:
-        found, above = os.stat(path, follow_symlinks=False), os.stat(os.path.dirname(path))
+        status, directory = os.stat(path, follow_symlinks=False), os.stat(os.path.dirname(path))
     except OSError:
         return False
-    private = above.st_uid == os.getuid() and not stat.S_IMODE(above.st_mode) & 0o077
-    return private and stat.S_ISSOCK(found.st_mode) and found.st_uid == os.getuid()
+    private = directory.st_uid == os.getuid() and not stat.S_IMODE(directory.st_mode) & 0o077
+    return private and stat.S_ISSOCK(status.st_mode) and status.st_uid == os.getuid()
 
 
 def serve(
@@ -281,7 +281,7 @@ def serve(
     partition: int,
     records: Iterable[bytes],
 ) -> Iterator[int]:
-    """Hold a partition until the launch ends; what Spark runs as its task."""
+    """Hold a partition until the launch ends; Spark runs this as a task."""
     for _ in records:
         pass  # Spark ends a worker which has not read its input
     worker = Worker(partition, partitions, driver, keys, idle, place)

@@ -62,7 +62,7 @@ SETTINGS = {
     # What tasks report counts as results, and the commands for them as part of the task.
     "spark.driver.maxResultSize": "4g",
     "spark.rpc.message.maxSize": "1024",
-    # The files of a shuffle are deleted when the driver's JVM has found that nobody needs them.
+    # The files of a shuffle are deleted when the driver's JVM finds that they are not needed.
     "spark.cleaner.periodicGC.interval": "5min",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Passwords in URLs, which plans show that read a result; plans are logged.
@@ -115,7 +115,7 @@ def session(master: str | None = None, app: str = "vertexsdk", **conf: str) -> S
         The session, with the settings that vertexsdk needs; a remote one has its server's.
 
     Raises:
-        InputError: `master` is no master URL, cannot be reached, or has no free worker.
+        InputError: `master` is not a master URL, cannot be reached, or has no free worker.
 
     Example:
         >>> session() is spark  # a session is running
@@ -343,7 +343,7 @@ def pass_on(lines: IO[bytes]) -> None:
 #
 # This is the JDK's class data sharing: the JVM writes the archive as it ends, after its driver
 # has ended, where there is none for this Java and this PySpark. It takes some 150 MB in the
-# user's cache directory. A JVM that the archive does not fit goes on without it.
+# user's cache directory. A JVM that the archive does not fit ignores it.
 
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 _BYTES = 1 << 30  # that must be free to write one
@@ -385,12 +385,12 @@ def delete_archive(options: str) -> bool:
 def _java() -> Path | None:
     """The program that PySpark starts."""
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=os.path.join(home, "bin") if home else None)
-    return None if found is None else Path(found).resolve()
+    java = shutil.which("java", path=os.path.join(home, "bin") if home else None)
+    return None if java is None else Path(java).resolve()
 
 
 def _digest(java: Path) -> str:
-    """What an archive is bound to: the JDK, and Spark's jars."""
+    """Return a digest of what an archive is bound to: the JDK, and Spark's jars."""
     spark = os.environ.get("SPARK_HOME") or os.path.dirname(pyspark.__file__)
     parts = [pyspark.__version__, spark, str(java)]
     parts += [str(os.stat(path).st_mtime_ns) for path in (java, os.path.join(spark, "jars"))]
@@ -398,7 +398,7 @@ def _digest(java: Path) -> str:
 
 
 def _complete(path: Path) -> bool:
-    """Whether there is an archive; the JVM writes its first bytes last."""
+    """Return whether there is an archive; the JVM writes its first bytes last."""
     try:
         with path.open("rb") as file:
             return file.read(4) not in (b"", bytes(4))

@@ -50,8 +50,8 @@ def prepare_workers(context: SparkContext) -> None:
         context.pythonExec = sys.executable
     with contextlib.suppress(FileNotFoundError):  # the working directory was deleted
         here = os.getcwd()
-        own = os.path.realpath(os.path.join(here, _PACKAGE.name))
-        hides = os.path.isdir(own) and own != os.path.realpath(_PACKAGE)
+        beside = os.path.realpath(os.path.join(here, _PACKAGE.name))
+        hides = os.path.isdir(beside) and beside != os.path.realpath(_PACKAGE)
         if hides or here not in map(os.path.abspath, sys.path):
             context.environment.setdefault("PYTHONSAFEPATH", "1")
 
@@ -72,7 +72,7 @@ def ship_wheels(context: SparkContext) -> list[str]:
     loader = globals().get("__loader__")
     if isinstance(loader, zipimport.zipimporter):
         wheels.append(Path(loader.archive))
-    sent = []
+    shipped = []
     for wheel in wheels:
         key = (context.applicationId, wheel.name)
         if wheel.suffix == ".whl" and key not in _shipped and wheel.is_file():
@@ -83,8 +83,8 @@ def ship_wheels(context: SparkContext) -> list[str]:
             shutil.copyfile(wheel, copy)
             context.addPyFile(str(copy))
             _shipped.add(key)
-            sent.append(wheel.name)
-    return sent
+            shipped.append(wheel.name)
+    return shipped
 
 
 def ship_by_value(classes: Iterable[type]) -> None:
@@ -94,18 +94,18 @@ def ship_by_value(classes: Iterable[type]) -> None:
         classes: their modules are sent, those of their bases, and modules in the same directories.
     """
     bases = {b for cls in classes for b in cls.__mro__}
-    own = {b.__module__ for b in bases if not _installed(sys.modules.get(b.__module__))}
-    if not own:
+    names = {b.__module__ for b in bases if not _installed(sys.modules.get(b.__module__))}
+    if not names:
         return
     places = {
         str(Path(file).resolve().parent)
-        for name in own
+        for name in names
         if (file := getattr(sys.modules.get(name), "__file__", None))
     }
     for name, module in list(sys.modules.items()):
         if name == "__main__" or _installed(module):
             continue
-        if name in own or str(Path(module.__file__ or "").resolve().parent) in places:
+        if name in names or str(Path(module.__file__ or "").resolve().parent) in places:
             cloudpickle.register_pickle_by_value(module)
 
 
@@ -117,7 +117,7 @@ def ship_function(function: Callable[..., object]) -> None:
 
 
 def _installed(module: ModuleType | None) -> bool:
-    """Whether a module is part of Python, of this package, or of an installed one."""
+    """Return whether a module is part of Python, of this package, or of an installed one."""
     file = getattr(module, "__file__", None)
     if module is None or file is None or module.__name__.split(".")[0] == "vertexsdk":
         return True

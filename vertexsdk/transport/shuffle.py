@@ -48,7 +48,7 @@ _modules_frozen = 0
 
 
 class ShuffleWorkers:
-    """Where the partitions of a graph are which jobs hold; see `Workers`.
+    """The workers of a graph whose partitions Spark jobs hold.
 
     Args:
         spark: the session.
@@ -87,35 +87,35 @@ class ShuffleWorkers:
         return together if anchor is None else anchor.zip(together).values()
 
     def exchange(self, task: Task, blocks: BlockSource | None = None) -> ShuffleExchange:
-        """See `Workers`."""
+        """Return the hops of a task."""
         return ShuffleExchange(self, task, blocks)
 
     def run(self, function: Callable[[int], Returned]) -> list[Returned]:
-        """See `Workers`."""
+        """Call a function with each partition's number on its worker, in one job."""
         call = partial(_call, function)
         with self.jobs():
             return self.inputs().mapPartitionsWithIndex(call).collect()
 
     def forget(self, prefix: str) -> None:
-        """See `Workers`; a host that cannot be reached frees it when another run starts there."""
+        """Free the arrays under a key; an unreachable host does it when a run starts there."""
         if self._anchor is not None:
             with contextlib.suppress(RunError, Py4JError, ConnectionError):
                 self.run(lambda _: shared_memory.drop(prefix))
 
     def close(self) -> None:
-        """See `Workers`."""
+        """Release the workers; may be called twice."""
         with contextlib.suppress(Py4JError, ConnectionError, AttributeError):  # Spark has stopped
             if self._anchor is not None:
                 self._anchor.unpersist()
 
 
 class ShuffleExchange:
-    """See `Exchange`.
+    """An exchange whose hops are Spark jobs.
 
     Args:
         workers: where the partitions are; they outlive the exchange.
         task: it must be pure, because Spark may run it twice.
-        blocks: see `Workers.exchange`.
+        blocks: the blocks that the first hop gets.
 
     >>> from vertexsdk.transport.transport import DRIVER
     >>> def task(partition, command, blocks):
@@ -138,11 +138,11 @@ class ShuffleExchange:
             self._routed = keyed.partitionBy(self.partitions, _to_partition)
 
     def hop(self, command: Any) -> list[bytes]:
-        """See `Exchange`."""
+        """Run the task once on every partition; return their reports in partition order."""
         began, sc = time.time(), self._workers.spark.sparkContext
         pickled = cloudpickle.dumps(command)
-        sent = sc.broadcast(pickled) if len(pickled) > BROADCAST_COMMAND else None
-        function = partial(_run_task, _ByValue(self._task), sent or pickled, self.partitions)
+        shared = sc.broadcast(pickled) if len(pickled) > BROADCAST_COMMAND else None
+        function = partial(_run_task, _ByValue(self._task), shared or pickled, self.partitions)
         routed: RDD[tuple[int, Record]] | None = None
         try:
             with self._workers.jobs():
@@ -158,14 +158,14 @@ class ShuffleExchange:
             routed, self._routed = self._routed, routed
         finally:
             self._free(routed)
-            if sent is not None:
+            if shared is not None:
                 with contextlib.suppress(Py4JError, ConnectionError, AttributeError):
-                    sent.destroy()
+                    shared.destroy()
         self.times = HopTimes(began, submitted, time.time(), [stamp for stamp, _ in stamped])
         return [report for _, report in stamped]
 
     def close(self) -> None:
-        """See `Exchange`."""
+        """Free the blocks of the hops; may be called twice."""
         self._free(self._routed)
         self._routed = None
 
@@ -231,24 +231,24 @@ def _run_task(
     partition: int,
     inputs: Iterable[list[Record]],
 ) -> Iterator[tuple[int, Record]]:
-    """Run a task for one superstep; what Spark does on each partition."""
+    """Run a task for one superstep; Spark calls this on each partition."""
     clock = Clock()
     blocks = [(source, block) for records in inputs for _, source, block in records]
     kind, reports = DRIVER, list[bytes]()
-    sent: list[list[bytes]] = []
+    blocks_to: list[list[bytes]] = []
     try:
         command = pickle.loads(order if isinstance(order, bytes) else order.value)
         clock.decoded = time.time()
         pause = run_task(iter(task(partition, command, blocks)), None, partitions, reports)
         assert pause.destination is None, "a job is one superstep"
-        sent = pause.sent
+        blocks_to = pause.blocks
     except Exception as error:
         kind, reports = FAILURE, [describe(error)]
     with clock.importing():
         _freeze()
-    yield 0, (kind, partition, clock.stamp().before(b"".join(reports)))
-    for destination, own in enumerate(sent):
-        for block in own:
+    yield 0, (kind, partition, clock.stamp().prepend_to(b"".join(reports)))
+    for destination, outgoing in enumerate(blocks_to):
+        for block in outgoing:
             yield destination, (BLOCK, partition, block)
 
 

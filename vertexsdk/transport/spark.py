@@ -1,4 +1,4 @@
-"""Partitions on Spark: held by tasks that stay, see `resident`; else every hop is a job."""
+"""Partitions on Spark: held by tasks that stay (`resident`); else every hop is a job."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _log = logging.getLogger("vertexsdk")
 _told: set[tuple[str, str | None]] = set()  # by application, why it has no processors
 _slots_before: dict[str, int] = {}  # by application, when processors started last
 RETURN_SECONDS = 60.0  # for an executor to be replaced that was lost with a processor
-CLOSE_SECONDS = 10.0  # for processors to end that nobody uses
+CLOSE_SECONDS = 10.0  # for unused processors to end
 _LOOK_SECONDS = 0.1  # between looks whether it is
 _starting = threading.RLock()  # free slots are counted, and a launch starts, one at a time
 
@@ -49,7 +49,7 @@ _all: weakref.WeakSet[SparkWorkers] = weakref.WeakSet()
 
 
 class SparkWorkers:
-    """See `Workers`: processors, which start when they are first needed, or else Spark jobs.
+    """Workers that are processors, which start when first needed, or else Spark jobs.
 
     Args:
         spark: the session.
@@ -73,7 +73,7 @@ class SparkWorkers:
 
     @property
     def resident(self) -> bool:
-        """See `Workers`; where the cluster has too few free slots, every hop is a Spark job."""
+        """True if processors hold the partitions; with too few free slots, every hop is a job."""
         return isinstance(self._holder(), Launch)
 
     def _holder(self) -> Launch | ShuffleWorkers:
@@ -85,7 +85,7 @@ class SparkWorkers:
 
     @property
     def holder(self) -> str:
-        """What has slots, and how many; "" if nothing has."""
+        """A text that says what holds slots, and how many; "" if nothing does."""
         if not isinstance(self._held, Launch) or not self._held.alive:
             return ""
         return f"{self.title or 'a graph that is being loaded'} ({self.partitions} slots)"
@@ -147,7 +147,7 @@ class SparkWorkers:
             time.sleep(_LOOK_SECONDS)
 
     def _may_return(self, application: str) -> bool:
-        """Whether an executor was lost a short time ago, and Spark may replace it."""
+        """Return whether an executor was lost a short time ago, and Spark may replace it."""
         lost = resident.lost_at.get(application, float("-inf"))
         recent = time.monotonic() < lost + RETURN_SECONDS
         return recent and self._slots() < _slots_before.get(application, 0)
@@ -174,13 +174,13 @@ class SparkWorkers:
         )
 
     def _slots(self) -> int:
-        """How many tasks run at a time on the executors that are there."""
+        """The number of tasks that can run at a time on the present executors."""
         return sum(executor_cores(self.sc)) // int(self.sc.getConf().get("spark.task.cpus", "1"))
 
     def exchange(
         self, task: Task, *, resident: bool = True, blocks: BlockSource | None = None
     ) -> Exchange:
-        """See `Workers`."""
+        """Return the hops of a task."""
         holder = self._holder()
         if isinstance(holder, Launch):
             return ResidentExchange(holder, task, blocks)
@@ -193,20 +193,20 @@ class SparkWorkers:
             )
         return InProcessExchange(self.partitions, task, blocks)
 
-    def whole(self) -> bool:
-        """See `Workers`; a job says by itself that it does not find its partition."""
+    def intact(self) -> bool:
+        """Return whether no worker is known to be lost; a job finds out by itself."""
         return not isinstance(self._held, Launch) or self._held.alive
 
     def described(self, text: str) -> AbstractContextManager[Callable[[str], None]]:
-        """See `Workers`."""
+        """Have Spark's web interface show a text with the jobs that this thread starts within."""
         return described(self.sc, text)
 
     def run(self, function: Callable[[int], Returned]) -> list[Returned]:
-        """See `Workers`."""
+        """Call a function with each partition's number on its worker."""
         return self._holder().run(function)
 
     def forget(self, prefix: str) -> None:
-        """See `Workers`; where the processors have ended, tasks do it on executors they reach."""
+        """Free the arrays under a key; where processors have ended, tasks do it on executors."""
         shared_memory.drop(prefix)
         if self._local or self._held is None:
             return
@@ -229,18 +229,18 @@ class SparkWorkers:
                     self.sc.parallelize(range(tasks), tasks).mapPartitions(drop).count()
 
     def close(self) -> None:
-        """See `Workers`."""
+        """Release the workers; may be called twice."""
         if self._held is not None:
             self._held.close()
 
 
 def paths_are_local(spark: SparkSession) -> bool:
-    """Whether a path without a scheme is of this machine."""
+    """Return whether a path without a scheme is on this machine."""
     return default_filesystem(spark.sparkContext).startswith("file:")
 
 
 class SparkTransport:
-    """See `Transport`."""
+    """The transport that runs tasks on Spark."""
 
     name = "spark"
 
@@ -252,26 +252,26 @@ class SparkTransport:
 
     @property
     def cores(self) -> int:
-        """See `Transport`."""
+        """Number of cores of all tasks together."""
         cores = int(self.spark.sparkContext.defaultParallelism)
         return min(cores, os.cpu_count() or cores) if self._local else cores
 
     def default_partitions(self) -> int:
-        """See `Transport`: one per executor, whose cores are used by threads."""
+        """Return one per executor, whose cores are used by threads."""
         return 1 if self._local else max(1, len(executor_cores(self.spark.sparkContext)))
 
     def threads(self, partitions: int) -> int:
-        """See `Transport`."""
+        """Return the number of cores that each of so many partitions may use."""
         return max(1, self.cores // partitions)
 
     def workers(self, partitions: int, *, by_jobs: bool = False) -> SparkWorkers:
-        """See `Transport`."""
+        """Return workers for so many partitions."""
         return SparkWorkers(self.spark, partitions, by_jobs=by_jobs)
 
     def broadcast(self, value: Any) -> SharedValue:
-        """See `Transport`."""
+        """Return a handle with the value, which is sent to each process once."""
         return SharedValue(self.spark.sparkContext, value)
 
     def other_hosts(self) -> list[str]:
-        """See `Transport`."""
+        """The hosts, other than this one, on which tasks run."""
         return [] if self._local else other_hosts(self.spark.sparkContext)

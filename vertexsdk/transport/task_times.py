@@ -1,4 +1,4 @@
-"""When tasks began and ended: a few numbers that precede every report.
+"""Times at which tasks began and ended: a few numbers that precede every report.
 
 Times are seconds since the epoch, so that those of tasks and of the driver can be compared, as far
 as the clocks of their hosts agree.
@@ -42,13 +42,13 @@ class Stamp(NamedTuple):
     ended: float
     worked: float
 
-    def before(self, report: bytes) -> bytes:
+    def prepend_to(self, report: bytes) -> bytes:
         """Return the report behind the packed stamp."""
         return _FORM.pack(*self) + report
 
     @classmethod
     def split(cls, stamped: bytes) -> tuple[Stamp, bytes]:
-        """Return the stamp and the report of `before`."""
+        """Return the stamp and the report of `prepend_to`."""
         return cls(*_FORM.unpack_from(stamped)), stamped[_FORM.size :]
 
 
@@ -60,7 +60,7 @@ class HopTimes:
         began: when the driver began to prepare it.
         submitted: when the driver submitted it to Spark.
         ended: when the driver had all reports.
-        stamps: of its tasks, in order of partitions.
+        stamps: the stamps of its tasks, in order of partitions.
     """
 
     began: float
@@ -106,7 +106,7 @@ class Clock:
 
 
 def _born() -> float:
-    """When this process started, at the first call; 0 at later calls."""
+    """Return the time at which this process started, at the first call; 0 at later calls."""
     global _ran
     if _ran:
         return 0.0

@@ -28,7 +28,7 @@ Task = Callable[[int, Any, Blocks], Iterable[tuple[int, Any]]]
 """From the partition's number, the command and the blocks that came to (destination, block) pairs.
 
 Where workers are resident, a task may go through several supersteps: it yields `PEERS` and a
-report, any object which nobody changes, as the tasks of all other partitions do, and the `yield`
+report, any object that never changes, as the tasks of all other partitions do, and the `yield`
 returns the blocks that came since, and the reports of all partitions.
 
 Within a superstep it may yield `POSTS`, and whether to wait. The blocks that it has yielded are
@@ -69,11 +69,11 @@ class LocalBlocks(BlockSource):
         self._blocks = blocks
 
     def collect(self, function: Callable[[int, Iterator[Block]], Iterable[Any]]) -> list[Any]:
-        """See `BlockSource`."""
+        """Call a function with part 0 and all blocks; return what it yields."""
         return list(function(0, iter(self._blocks)))
 
     def rdd(self, spark: SparkSession) -> RDD[Block]:
-        """See `BlockSource`."""
+        """Return the blocks as an RDD."""
         return spark.sparkContext.parallelize(self._blocks)
 
 
@@ -106,7 +106,7 @@ class Workers(Protocol):
     """The workers that have the partitions of one graph, until they are closed.
 
     Attributes:
-        title: what has them, for whoever needs their slots.
+        title: a text that says what has them, for other users that need their slots.
     """
 
     partitions: int
@@ -114,7 +114,7 @@ class Workers(Protocol):
 
     @property
     def resident(self) -> bool:
-        """Whether the tasks of an exchange run where those before did, so what they hold stays."""
+        """True if an exchange's tasks run where the earlier ones did, so what they hold stays."""
 
     def exchange(
         self, task: Task, *, resident: bool = True, blocks: BlockSource | None = None
@@ -132,8 +132,8 @@ class Workers(Protocol):
             RunError: the blocks could not be brought to the workers.
         """
 
-    def whole(self) -> bool:
-        """Whether no worker is lost, as far as is known."""
+    def intact(self) -> bool:
+        """Return whether no worker is known to be lost."""
 
     def described(self, text: str) -> AbstractContextManager[Callable[[str], None]]:
         """Have Spark's web interface show a text with the jobs that this thread starts within.
@@ -155,12 +155,12 @@ _closing: set[threading.Thread] = set()
 
 
 def close_unused(workers: Workers, prefix: str) -> None:
-    """Free what a graph that nobody refers to has, and close its workers, in a thread.
+    """Free what an unreferenced graph holds, and close its workers, in a thread.
 
     Garbage collection may come in the middle of a call to Spark, when its thread can make no other.
 
     Args:
-        prefix: of the graph's shared-memory keys.
+        prefix: the prefix of the graph's shared-memory keys.
     """
 
     def close() -> None:
@@ -179,7 +179,7 @@ def close_unused(workers: Workers, prefix: str) -> None:
 
 
 def collect_unused(seconds: float) -> None:
-    """Have the workers of graphs that nobody refers to closed; wait for that so long at most."""
+    """Have the workers of unreferenced graphs closed; wait for that so long at most."""
     gc.collect()
     end = time.monotonic() + seconds
     for thread in list(_closing):
@@ -209,13 +209,13 @@ class Transport(Protocol):
         """The default number of partitions of a graph."""
 
     def threads(self, partitions: int) -> int:
-        """How many cores each of so many partitions may use."""
+        """Return the number of cores that each of so many partitions may use."""
 
     def workers(self, partitions: int, *, by_jobs: bool = False) -> Workers:
         """Return workers for so many partitions.
 
         Args:
-            by_jobs: every hop is to be a Spark job; no matter where there is no Spark.
+            by_jobs: every hop is to be a Spark job; ignored without Spark.
         """
 
     def broadcast(self, value: Any) -> Any:
@@ -226,17 +226,17 @@ class Transport(Protocol):
 
 
 class Pause(NamedTuple):
-    """Where a task waits for others, or has ended.
+    """A point at which a task waits for others, or has ended.
 
     Attributes:
         destination: `PEERS` or `POSTS`; None where it has ended.
         told: what it yielded with that.
-        sent: by partition, the blocks that it has yielded since the last pause.
+        blocks: by partition, the blocks that it has yielded since the last pause.
     """
 
     destination: int | None
     told: Any
-    sent: list[list[bytes]]
+    blocks: list[list[bytes]]
 
 
 def run_task(task: Any, answer: Any, partitions: int, reports: list[bytes]) -> Pause:
@@ -251,27 +251,27 @@ def run_task(task: Any, answer: Any, partitions: int, reports: list[bytes]) -> P
     Raises:
         RunError: it sends a block to a partition that does not exist.
     """
-    sent: list[list[bytes]] = [[] for _ in range(partitions)]
+    blocks: list[list[bytes]] = [[] for _ in range(partitions)]
     try:
         while True:
             destination, block = next(task) if answer is None else task.send(answer)
             answer = None
             if destination in (PEERS, POSTS):
-                return Pause(destination, block, sent)
+                return Pause(destination, block, blocks)
             if destination == DRIVER:
                 reports.append(block)
             elif 0 <= destination < partitions:
-                sent[destination].append(block)
+                blocks[destination].append(block)
             else:
                 raise RunError(
                     f"a task sent a block to partition {destination}, which does not exist"
                 )
     except StopIteration:
-        return Pause(None, None, sent)
+        return Pause(None, None, blocks)
 
 
 def require_all(reports: list[Any]) -> None:
-    """Have a superstep in which all partitions go on.
+    """Require that all partitions continue after a superstep.
 
     Raises:
         RunError: the task of one has ended, so it has no report.
@@ -281,7 +281,7 @@ def require_all(reports: list[Any]) -> None:
 
 
 def is_remote(spark: object) -> bool:
-    """Whether a session is one of Spark Connect; does not import that.
+    """Return whether a session is one of Spark Connect; does not import that.
 
     >>> is_remote(None)
     False
@@ -291,7 +291,7 @@ def is_remote(spark: object) -> bool:
 
 
 def is_dataframe(value: object) -> TypeGuard[DataFrame]:
-    """Whether a value is a Spark DataFrame; does not import Spark."""
+    """Return whether a value is a Spark DataFrame; does not import Spark."""
     if "pyspark.sql" not in sys.modules:
         return False
     from pyspark.sql import DataFrame

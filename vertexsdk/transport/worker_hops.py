@@ -41,24 +41,24 @@ Send = Callable[[int, Number, list[bytes]], None]  # destination, number, and pa
 
 @dataclass(slots=True)
 class _Channel:
-    """What came from one worker in one superstep.
+    """The messages of one worker in one superstep.
 
     Attributes:
-        posts: that were not taken yet, by their order.
-        taken: how many were.
+        posts: the posts that were not taken yet, by their order.
+        taken: number of posts that were taken.
         end: the last message; no parts say that the task failed.
-        whole: how many posts there were before it.
+        posts_before_end: number of posts before it.
     """
 
     posts: dict[int, list[bytes]] = field(default_factory=dict)
     taken: int = 0
     end: list[bytes] | None = None
-    whole: int = -1
+    posts_before_end: int = -1
 
     def put(self, number: Number, parts: list[bytes]) -> None:
         """Take a message, perhaps again."""
         if number.ends:
-            self.end, self.whole = parts, number.order
+            self.end, self.posts_before_end = parts, number.order
         elif number.order >= self.taken:
             self.posts[number.order] = parts
 
@@ -72,8 +72,8 @@ class _Channel:
 
     @property
     def complete(self) -> bool:
-        """Whether all messages have come."""
-        return self.end is not None and self.taken + len(self.posts) >= self.whole
+        """True if all messages have come."""
+        return self.end is not None and self.taken + len(self.posts) >= self.posts_before_end
 
 
 class Aborted(Exception):
@@ -84,8 +84,8 @@ class WorkerHops:
     """One exchange as a worker has it: the task, and the blocks that came for its next hop.
 
     Args:
-        partition: of the worker.
-        partitions: how many there are.
+        partition: the worker's partition.
+        partitions: the number of partitions.
         send: sends the messages of a superstep to all other workers.
         yields: steps yield after every superstep, also where no message is missing.
     """
@@ -114,7 +114,7 @@ class WorkerHops:
 
     @property
     def complete(self) -> bool:
-        """Whether all messages have come that steps which have yielded wait for."""
+        """True if all messages have come that the waiting steps need."""
         channels = self._came.get((self._attempt, self._taken), {})
         if self._waits is None:
             return len(channels) >= self.partitions and all(
@@ -127,7 +127,7 @@ class WorkerHops:
 
     @property
     def posts(self) -> bool:
-        """Whether the steps are within a superstep, so that messages may have come since."""
+        """True if the steps are within a superstep, so that messages may have come since."""
         return self._waits is not None
 
     def run(self, decode: Callable[[], Any], *, again: bool = False) -> Waiting[bytes]:
@@ -153,10 +153,10 @@ class WorkerHops:
             while True:
                 pause = run_task(task, answer, self.partitions, reports)
                 if pause.destination == POSTS:
-                    answer = yield from self._post(pause.sent, wait=pause.told)
+                    answer = yield from self._post(pause.blocks, wait=pause.told)
                     continue
                 told = pickle.dumps(pause.told) if pause.destination == PEERS else b""
-                self.end_superstep([[told, *blocks] for blocks in pause.sent])
+                self.end_superstep([[told, *blocks] for blocks in pause.blocks])
                 if pause.destination is None:
                     return b"".join(reports)
                 answer = yield from self.receive()
@@ -167,8 +167,8 @@ class WorkerHops:
 
     def end_superstep(self, parts: list[list[bytes]]) -> None:
         """Send a report and blocks to each partition; nothing says that the task failed."""
-        for q, own in enumerate(parts):
-            self._message(q, own, ends=True)
+        for q, message in enumerate(parts):
+            self._message(q, message, ends=True)
         self._posted = [0] * self.partitions
         self._ended += 1
 
@@ -181,13 +181,13 @@ class WorkerHops:
         else:
             self._send(destination, number, parts)
 
-    def _post(self, sent: list[list[bytes]], *, wait: bool) -> Waiting[tuple[Blocks, bool]]:
+    def _post(self, outgoing: list[list[bytes]], *, wait: bool) -> Waiting[tuple[Blocks, bool]]:
         """Send blocks within the superstep; return those that came, and whether it is over.
 
         Raises:
             Aborted: the task of another partition failed.
         """
-        for q, blocks in enumerate(sent):
+        for q, blocks in enumerate(outgoing):
             if blocks:
                 self._message(q, blocks, ends=False)
         self._waits = wait

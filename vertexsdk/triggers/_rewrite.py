@@ -27,12 +27,12 @@ _FUTURES = sum(getattr(__future__, name).compiler_flag for name in __future__.al
 
 @dataclass(frozen=True)
 class Names:
-    """What the statements of a class of triggers may name.
+    """The names that the statements of a class of triggers may use.
 
     Attributes:
-        columns: those of each table whose rows may be on other processors.
-        ints: of them, those of ints.
-        accumulators: of the class.
+        columns: the columns of each table whose rows may be on other processors.
+        ints: the columns among them that hold ints.
+        accumulators: the accumulators of the class.
     """
 
     columns: Mapping[str, Collection[str]]
@@ -47,8 +47,9 @@ def rewritten(
 
     Args:
         function: a method of a class of triggers.
-        names: those of the class.
-        row_columns: of the row that the action gets, without families; none of an accumulator.
+        names: the names of the class.
+        row_columns: the columns of the row that the action gets, without families; none for an
+            accumulator.
 
     Returns:
         Another function, or the same one.
@@ -57,8 +58,8 @@ def rewritten(
     if tree is None or hasattr(function, "__wrapped__"):
         return function
     tree.decorator_list = []
-    own = _compiled(tree, function)
-    if own is None or not _same(own, function.__code__):
+    code = _compiled(tree, function)
+    if code is None or not _same(code, function.__code__):
         return function  # the file was changed, or the class has private names
     arguments = [one.arg for one in (*tree.args.posonlyargs, *tree.args.args)]
     if len(arguments) < 3:
@@ -134,8 +135,8 @@ class _Rewriter(ast.NodeTransformer):
     """Makes calls of the writes of an action.
 
     Args:
-        name: of the object, "self".
-        names: those of its class.
+        name: the object's name, "self".
+        names: the names of its class.
 
     Attributes:
         count: how many statements were rewritten.
@@ -231,10 +232,10 @@ class _Rewriter(ast.NodeTransformer):
         self, node: ast.stmt, kind: str, table: str, column: str, operands: list[ast.expr]
     ) -> ast.stmt:
         self.count += 1
-        own = ast.Name(self._name, ast.Load())
-        method = ast.Attribute(own, direct_method(kind, table, column), ast.Load())
+        instance = ast.Name(self._name, ast.Load())
+        method = ast.Attribute(instance, direct_method(kind, table, column), ast.Load())
         statement = ast.Expr(ast.Call(method, operands, []))
-        for one in (own, method, statement.value, statement):
+        for one in (instance, method, statement.value, statement):
             ast.copy_location(one, node)
         return statement
 
@@ -243,7 +244,7 @@ class _Reads(ast.NodeTransformer):
     """Reads the columns of a row once that loops read again and again.
 
     Args:
-        tree: of the action.
+        tree: the action's tree.
         rows: the names of the row and of the old row.
         columns: those that can be read at any time, with the same result.
 

@@ -51,8 +51,8 @@ class _SharedTable:
         Raises:
             ProgramError: they do not fit those that are there.
         """
-        own = (table.key_name, table.key, table.broadcast)
-        if own != (self.key_name, self.key, self.broadcast):
+        declared = (table.key_name, table.key, table.broadcast)
+        if declared != (self.key_name, self.key, self.broadcast):
             raise ProgramError(
                 f"{owner}.{self.name} and {self.owner}.{self.name} are one table, and differ in "
                 "their first column or in broadcast=: declare both in the same way"
@@ -95,15 +95,15 @@ def trigger_program(applications: Any, *, max_rounds: int, schedule: Schedule) -
             f"schedule is {excerpt(schedule)}; it must be 'rounds', 'eager' or 'every'"
         )
     given = list(applications) if isinstance(applications, list | tuple) else [applications]
-    own = [_application(one) for one in given]
-    if not own:
+    classes = [_application(one) for one in given]
+    if not classes:
         raise InputError("TriggerLoop([]): give the classes of triggers to run")
-    own.sort(key=lambda pair: pair[0].__name__)  # so that their order is of no account
-    names = [cls.__name__ for cls, _ in own]
+    classes.sort(key=lambda pair: pair[0].__name__)  # so that their order is of no account
+    names = [cls.__name__ for cls, _ in classes]
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"there are several classes {name}: each runs once in a loop")
-    shared = _shared_tables([cls for cls, _ in own])
+    shared = _shared_tables([cls for cls, _ in classes])
     if not shared:
         raise ProgramError(f"{names[0]} has no Table: declare one, as Table(url=str, text=str)")
     specs = {
@@ -111,14 +111,14 @@ def trigger_program(applications: Any, *, max_rounds: int, schedule: Schedule) -
         for name, table in shared.items()
     }
     triggers: list[Trigger] = []
-    for k, (cls, _) in enumerate(own):
+    for k, (cls, _) in enumerate(classes):
         triggers += _triggers(k, cls, specs)
     for trigger in triggers:
         name = trigger.seen if isinstance(trigger, PlainTrigger) else _table_of(trigger)
         if name in specs:
             raise ProgramError(f"a table cannot be called {name!r}, as {trigger.name} has one")
         specs[name] = _own_spec(name, trigger, specs)
-    file, line = _place(own[0][0])
+    file, line = _place(classes[0][0])
     methods: dict[str, KeyedMethod] = {}
     does: list[TableMethod] = []
     for name, table in shared.items():
@@ -128,13 +128,13 @@ def trigger_program(applications: Any, *, max_rounds: int, schedule: Schedule) -
     methods["activate"] = activate_method(next(iter(shared)), file, line)
     does.append(TableMethod("", "activate"))
     return TriggerProgram(
-        "-".join(names), own[0][0], specs, methods, compiled=False,
+        "-".join(names), classes[0][0], specs, methods, compiled=False,
         applications=tuple(
             Application(cls, parameters, [n for n, m in members_of(cls) if isinstance(m, Table)])
-            for cls, parameters in own
+            for cls, parameters in classes
         ),
         triggers=tuple(triggers), max_rounds=max_rounds, schedule=schedule,
-        does=tuple(does), combiners=_combiners([cls for cls, _ in own], specs),
+        does=tuple(does), combiners=_combiners([cls for cls, _ in classes], specs),
     )  # fmt: skip
 
 
@@ -194,7 +194,7 @@ def _triggers(
             continue
         code = member.function.__code__
         at = f"{code.co_filename}:{code.co_firstlineno}: {cls.__name__}.{name}"
-        own = f"{cls.__name__}_{name}"
+        table_name = f"{cls.__name__}_{name}"
         if isinstance(member, Accumulate):
             function = rewritten(member.function, names)
             common = (application, name, function, code.co_filename, code.co_firstlineno)
@@ -202,7 +202,7 @@ def _triggers(
                 value = member.value
             except ProgramError as error:
                 raise ProgramError(f"{at}: {error}") from None
-            yield Accumulator(*common, own, member.algebra, value, member.synchronous)
+            yield Accumulator(*common, table_name, member.algebra, value, member.synchronous)
             continue
         table = tables.get(id(member.table))
         if table is None:
@@ -216,7 +216,7 @@ def _triggers(
         read = _columns_read(member.function, places, member.table.key_name)
         if when is not None:
             read |= _columns_read(when, places, member.table.key_name)
-        yield PlainTrigger(*common, table, watched, when, f"{own}_seen", watched | read)
+        yield PlainTrigger(*common, table, watched, when, f"{table_name}_seen", watched | read)
 
 
 _ANY_VARIABLE = {"locals", "vars", "eval", "exec", "dir", "_getframe", "currentframe"}
@@ -227,8 +227,8 @@ def _columns_read(function: Any, places: Mapping[str, int], key_name: str) -> fr
 
     Args:
         function: is called with itself, the row and the old row.
-        places: by the names of the columns.
-        key_name: of the first column.
+        places: the places of the columns, by their names.
+        key_name: the name of the first column.
     """
     everything = frozenset(places.values())
     if not isinstance(function, FunctionType):
@@ -289,7 +289,7 @@ def _when(at: str, when: Any, members: dict[str, Any]) -> Any:
     """
     if isinstance(when, str):
         if when not in members:
-            raise ProgramError(f"{at}: when={when!r}: there is no such method")
+            raise ProgramError(f"{at}: when={when!r}: no such method")
         when = members[when]
     if when is not None and not callable(when):
         raise ProgramError(f"{at}: when={excerpt(when)}: give the name of a method, or a function")

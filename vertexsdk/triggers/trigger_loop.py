@@ -79,9 +79,9 @@ class TriggerLoop(KeyedLoop):
         replace: drop the rows of an earlier loop of that name.
 
     Attributes:
-        program: what the classes became.
+        program: the program that the classes became.
         loop: the name of the loop in the store.
-        partitions: how many there are; see `rescale`.
+        partitions: the number of partitions, which `rescale` changes.
 
     Raises:
         InputError: arguments that do not fit each other, or the store has rows of this loop.
@@ -153,17 +153,17 @@ class TriggerLoop(KeyedLoop):
             StateInputError: the store has no such loop.
             InputError, ProgramError, StateError: as for `TriggerLoop`.
         """
-        own = cls.__new__(cls)
+        resumed = cls.__new__(cls)
         program = trigger_program(applications, max_rounds=max_rounds, schedule=schedule)
         policy = SnapshotPolicy.of(snapshot_every, snapshots)
-        own._open(program, backend, loop, partitions, spark, policy, resume=True)
-        return own
+        resumed._open(program, backend, loop, partitions, spark, policy, resume=True)
+        return resumed
 
     def _begin(
         self, store: Store, newest: Manifest | None, policy: SnapshotPolicy,
         engine: KeyedEngine | None,
     ) -> None:  # fmt: skip
-        """See `KeyedLoop`."""
+        """Continue from a version of the store, None for a new loop."""
         self._batch = 0
         super()._begin(store, newest, policy, engine)
 
@@ -181,8 +181,8 @@ class TriggerLoop(KeyedLoop):
                 arrays, columns of Arrow, pandas or Polars; or for one row its values.
 
         Raises:
-            InputError: there is no such table or column, or values are of another type; earlier
-                blocks are written.
+            InputError: no such table or column, or values are of another type; earlier blocks are
+                written.
             CallError: a trigger raised: the rows that led to it are not written, all others are.
             RunError, StateError: a processor or the store failed: the rows may be written or not.
 
@@ -206,15 +206,17 @@ class TriggerLoop(KeyedLoop):
                     f"or columns by name, as {key.name}=[...]"
                 )
             columns = {name: given[name] for name in given.column_names}
-        own = {p.name: p for p in (key, *known[3:])}
+        taken = {p.name: p for p in (key, *known[3:])}
         for name in columns:
-            if name not in own:
-                raise InputError(f"{call}: {table} has no column {name!r}; it has {', '.join(own)}")
+            if name not in taken:
+                raise InputError(
+                    f"{call}: {table} has no column {name!r}; it has {', '.join(taken)}"
+                )
         if key.name not in columns:
             raise InputError(f"{call}: the key is missing: give {key.name}=")
         if is_one_value(columns[key.name]):
             columns = {name: [value] for name, value in columns.items()}
-        parameters = tuple(p for p in own.values() if p.name in columns)
+        parameters = tuple(p for p in taken.values() if p.name in columns)
         self._write(method, spec, parameters, columns, call)
 
     def delete(self, table: str, keys: Any) -> None:
@@ -287,7 +289,7 @@ class TriggerLoop(KeyedLoop):
                 returns False the trigger does not run.
 
         Raises:
-            InputError: there is no such trigger or method.
+            InputError: no such trigger or method.
             CallError: a trigger raised; nothing was changed.
             RunError, StateError: a processor or the store failed; it may have run or not.
         """
@@ -397,7 +399,7 @@ class TriggerLoop(KeyedLoop):
     ) -> Stream:
         """Start to write the rows of a stream in the background, each once across restarts.
 
-        A restarted stream goes on after the last row: how far it is, is committed with the rows. A
+        A restarted stream continues after the last row: its position is committed with the rows. A
         row that a trigger refuses is counted and logged.
 
         Args:
@@ -422,15 +424,15 @@ class TriggerLoop(KeyedLoop):
         self._table(table)
         number = self.program.method_of(table, "delete" if delete else "upsert")
         parameters = self.program.parameters_of(number)
-        own = {p.name: p for p in (parameters[1], *parameters[3:])}
-        wanted = list(columns_of(stream, own)) if columns is None else list(columns)
+        known = {p.name: p for p in (parameters[1], *parameters[3:])}
+        wanted = list(columns_of(stream, known)) if columns is None else list(columns)
         for name in wanted:
-            if name not in own:
+            if name not in known:
                 raise InputError(
-                    f"start({table!r}): {table} has no column {name!r}; it has {', '.join(own)}"
+                    f"start({table!r}): {table} has no column {name!r}; it has {', '.join(known)}"
                 )
         names = dict.fromkeys([parameters[1].name, *wanted])
-        taken = tuple(replace(own[name], default=ABSENT) for name in names)
+        taken = tuple(replace(known[name], default=ABSENT) for name in names)
         signature = _Signature(list(self.program.methods)[number], taken)
 
         def take(batch: CallBatch) -> Mapping[int, CallError]:
@@ -469,8 +471,8 @@ class TriggerLoop(KeyedLoop):
         for trigger in self.program.triggers:
             name = self.program.full_name(trigger)
             if isinstance(trigger, PlainTrigger):
-                own = self.program.tables[trigger.table].element.columns
-                watched = ", ".join(own[k].name for k in sorted(trigger.columns))
+                columns_of_table = self.program.tables[trigger.table].element.columns
+                watched = ", ".join(columns_of_table[k].name for k in sorted(trigger.columns))
                 when = ", when it passes a filter" if trigger.when else ""
                 lines.append(f"  on change    {name}  {trigger.table}: {watched}{when}")
             else:
@@ -518,7 +520,7 @@ def _array(column: Column, values: list[Any]) -> pa.Array:
 
 
 def columns_of(stream: Any, table: Collection[str]) -> Sequence[str]:
-    """Return the columns of a table that a stream has; all of them where there is no file yet.
+    """Return the columns of a table that a stream has; all of them if no file exists yet.
 
     Args:
         stream: files, or a streaming DataFrame.

@@ -52,8 +52,8 @@ class OnChange:
 
     Args:
         function: the method.
-        table: that it watches.
-        columns: of it; none are all.
+        table: the table that it watches.
+        columns: the columns that it watches; none are all.
         when: the filter, a function or the name of a method.
     """
 
@@ -72,8 +72,8 @@ class Combine:
 
     Args:
         function: the method.
-        table: to which is written.
-        column: of it.
+        table: the table that is written to.
+        column: the column that is written to.
     """
 
     def __init__(self, function: FunctionType, table: Table, column: str) -> None:
@@ -313,7 +313,7 @@ class Triggers:
         parameters: the value of each `param()`.
 
     Raises:
-        InputError: there is no such parameter, one has no value, or it is of another type.
+        InputError: no such parameter, one has no value, or it is of another type.
 
     Example:
         >>> from vertexsdk import Sum, param
@@ -355,7 +355,7 @@ class Triggers:
                 where it returns False the trigger does not run.
 
         Raises:
-            InputError: there is no such trigger or method, or no action runs.
+            InputError: no such trigger or method, or no action runs.
 
         Example:
             >>> class KMeans(Triggers):
@@ -423,8 +423,8 @@ def parameters_of(cls: type, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _annotation(cls: type, name: str) -> Any:
-    own = [vars(base).get("__annotations__", {}) for base in cls.__mro__]
-    return next((a[name] for a in own if name in a), None)
+    annotations = [vars(base).get("__annotations__", {}) for base in cls.__mro__]
+    return next((a[name] for a in annotations if name in a), None)
 
 
 def members_of(cls: type) -> Iterator[tuple[str, Any]]:

@@ -243,7 +243,7 @@ def test_what_cannot_be_done_is_said() -> None:
         ([(True, "a"), (2, "b")], "users are all int"),
         ([(2**63, "a"), (2, "b")], "users are all int"),
         ([(1, "a\0"), (2, "b")], "ends with the character 0"),
-        ([], "there are no ratings; give at least one"),
+        ([], "no ratings are given; give at least one"),
     ):
         with pytest.raises(InputError, match=message):
             model.partial_fit(bad, y)

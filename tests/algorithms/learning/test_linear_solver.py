@@ -211,5 +211,5 @@ def test_arguments_that_are_wrong_are_refused() -> None:
             fit.solve(2, **options)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="check the rows for NaN and inf"):
         Fit([(np.full((4, 2), np.nan), np.ones(4))], "squared").solve(2, 1.0)
-    with pytest.raises(InputError, match="there is no loss 'l1'"):
+    with pytest.raises(InputError, match="unknown loss 'l1'"):
         Fit([], "l1").solve(2, 1.0)

@@ -130,7 +130,7 @@ def test_arguments_that_do_not_fit_are_refused() -> None:
     X = np.ones((4, 2))
     calls: list[tuple[Callable[[], Any], str]] = [
         (lambda: assign(X, np.ones((1, 3))), "have 2 columns and the model 3"),
-        (lambda: assign(sparse(X), np.ones((0, 2))), "there are no centres"),
+        (lambda: assign(sparse(X), np.ones((0, 2))), "no centres are given"),
         (lambda: lloyd(over([X]), X, -1.0, 3), "use 0 or positive"),
     ]
     for call, words in calls:

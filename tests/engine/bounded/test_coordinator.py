@@ -62,7 +62,9 @@ def test_partitions_that_all_wait_are_seen() -> None:
     known.report(1, report(1))
     assert not known.advance()  # a post is on its way
     known.report(1, report(1, received=[1, 0]))
-    with pytest.raises(RunError, match="no partition goes on from iteration 1 with a delay bound"):
+    with pytest.raises(
+        RunError, match="no partition continues from iteration 1 with a delay bound"
+    ):
         known.advance()
 
 

@@ -30,7 +30,7 @@ class Arguments:
     """The arguments of the rows of one task element, a column for each of its parameters.
 
     Args:
-        columns: of equal length.
+        columns: columns of equal length.
 
     Example:
         >>> Arguments([np.array([7, 8]), ["a", "b"]]).lists()
@@ -42,7 +42,7 @@ class Arguments:
         self._lists: list[list[Any] | None] = [None] * len(columns)
 
     def __len__(self) -> int:
-        """How many rows the columns have; 0 where there are none."""
+        """Return the number of rows of the columns; 0 without any."""
         if not self.columns or isinstance(self.columns[0], list):
             return len(self.columns and self.columns[0])
         return number_of_values(self.columns[0])
@@ -92,11 +92,11 @@ class Arguments:
         if len(parts) == 1:
             return parts[0]
         columns: list[Column] = []
-        for p, own in enumerate(zip(*(part.columns for part in parts), strict=True)):
-            if any(isinstance(c, list) for c in own):
+        for p, same in enumerate(zip(*(part.columns for part in parts), strict=True)):
+            if any(isinstance(c, list) for c in same):
                 columns.append([x for part in parts for x in part.lists()[p]])
             else:
-                columns.append(join_values(own))
+                columns.append(join_values(same))
         return Arguments(columns)
 
     def __reduce__(self) -> Any:
@@ -110,9 +110,9 @@ class Entries(NamedTuple):
         elements: uint16[n]: which task elements, by their place in the program.
         numbers, positions: int64[n]: the call of each, and the item of its loop.
         homes: int64[n]: the partition that gathers its result, or where that goes else.
-        keys: of the rows; None where the task elements have none.
+        keys: keys of the rows; None where the task elements have none.
         places: int64[n]: of each row, in the arguments of its task element.
-        arguments: of the task elements.
+        arguments: arguments of the task elements.
     """
 
     elements: NDArray[np.uint16]
@@ -159,7 +159,7 @@ class Entries(NamedTuple):
             np.concatenate([part.homes for part in parts]),
             join_values(keys) if keys else None,
             np.concatenate(places),
-            {e: Arguments.join(own) for e, own in by_element.items()},
+            {e: Arguments.join(several) for e, several in by_element.items()},
         )
         return joined.take(np.lexsort((joined.positions, joined.numbers)))
 
@@ -173,10 +173,10 @@ class Entries(NamedTuple):
             keys = offsets - offsets[0], keys[1][offsets[0] : offsets[-1]]
         elif keys is not None:
             keys = keys[first:last]
-        own = slice(first, last)
+        span = slice(first, last)
         return Entries(
-            self.elements[own], self.numbers[own], self.positions[own], self.homes[own], keys,
-            self.places[own], self.arguments,
+            self.elements[span], self.numbers[span], self.positions[span], self.homes[span], keys,
+            self.places[span], self.arguments,
         )  # fmt: skip
 
     def calls(self, low: int, high: int) -> Entries:
@@ -197,8 +197,8 @@ class Entries(NamedTuple):
         ((e, arguments),) = self.arguments.items()
         if len(arguments) in (0, len(self.places)):
             return self
-        own = {e: arguments.take(self.places)}
-        return self._replace(places=np.arange(len(self.places)), arguments=own)
+        by_element = {e: arguments.take(self.places)}
+        return self._replace(places=np.arange(len(self.places)), arguments=by_element)
 
     def columns(self, e: int) -> list[list[Any]]:
         """Return the arguments of a task element's rows, by parameter, in their order."""
@@ -213,21 +213,21 @@ class Entries(NamedTuple):
 
     def tuples(self) -> Iterator[tuple[Any, ...]]:
         """Return the arguments of each row."""
-        own: dict[int, Iterator[tuple[Any, ...]]] = {}
+        iterators: dict[int, Iterator[tuple[Any, ...]]] = {}
         for e in self.arguments:
             columns = self.columns(e)
-            own[e] = zip(*columns, strict=True) if columns else repeat(())
-        if len(own) == 1:
-            return islice(own.popitem()[1], len(self.places))
-        return map(next, map(own.__getitem__, self.elements.tolist()))
+            iterators[e] = zip(*columns, strict=True) if columns else repeat(())
+        if len(iterators) == 1:
+            return islice(iterators.popitem()[1], len(self.places))
+        return map(next, map(iterators.__getitem__, self.elements.tolist()))
 
 
 class Growing:
-    """Rows that go on to one task element, as lists.
+    """Rows that continue to one task element, as lists.
 
     Attributes:
         runs: (call, first item, home, how many) of rows that are items of one call.
-        keys: of each row.
+        keys: key of each row.
         columns: the arguments, by parameter.
     """
 

@@ -1,4 +1,4 @@
-"""What the actions of triggers see: rows, the tables that they write to, and accumulators.
+"""The objects that actions of triggers use: rows, tables to write to, and accumulators.
 
 Nothing is changed while an action runs: what it writes is a list of operations, which become
 visible together.
@@ -25,7 +25,7 @@ from vertexsdk.program.trigger_program import (
 
 
 class What(IntEnum):
-    """What an operation does to the row of its key."""
+    """The kinds of operations on the row of a key."""
 
     SET = 0  # a column
     ADD = 1  # to a column
@@ -111,8 +111,8 @@ class TableView:
 
     Args:
         target: its place among the tables of the program.
-        name: of the table.
-        key_name: of its first column.
+        name: name of the table.
+        key_name: name of its first column.
         element: its columns.
         writer: takes what is written.
         rows: to be read, where every partition has all of them.
@@ -137,11 +137,11 @@ class TableView:
         self._key_class = KINDS[element.key]
         self._is_plain = _is_plain_str if element.key == "str" else _is_plain_int
         columns = list(enumerate(element.columns))
-        own = {key_name: property(_key_of), **{c.name: _reader(k, c) for k, c in columns}}
-        self.row_class = type("Row", (Row,), {"__slots__": (), **own})
-        self.old_row_class = type("OldRow", (OldRow,), {"__slots__": (), **own})
-        own = {key_name: property(_key_of), **{c.name: _writer(k, c) for k, c in columns}}
-        self.writer_class = type("RowWriter", (RowWriter,), {"__slots__": (), **own})
+        attributes = {key_name: property(_key_of), **{c.name: _reader(k, c) for k, c in columns}}
+        self.row_class = type("Row", (Row,), {"__slots__": (), **attributes})
+        self.old_row_class = type("OldRow", (OldRow,), {"__slots__": (), **attributes})
+        attributes = {key_name: property(_key_of), **{c.name: _writer(k, c) for k, c in columns}}
+        self.writer_class = type("RowWriter", (RowWriter,), {"__slots__": (), **attributes})
 
     def __getitem__(self, key: Any) -> Any:
         if key.__class__ is not self._key_class or not self._is_plain(key):
@@ -228,7 +228,7 @@ class TableView:
         """Return the place of a column.
 
         Raises:
-            AttributeError: there is no such column.
+            AttributeError: the column does not exist.
         """
         place = self.places.get(name)
         if place is None:
@@ -356,8 +356,8 @@ class Row:
     """A row that a trigger reads: its columns are attributes; a row that is not there is false.
 
     Args:
-        view: of its table.
-        key: of the row.
+        view: view of its table.
+        key: key of the row.
         row: as `TableRows` has it.
     """
 
@@ -429,9 +429,9 @@ class Cells(Mapping[Any, Any]):
     """The cells of a family in a row that a trigger reads.
 
     Args:
-        view: of the table.
-        key: of the row.
-        place: of the family.
+        view: view of the table.
+        key: key of the row.
+        place: place of the family.
         cells: as they are.
     """
 
@@ -467,9 +467,9 @@ class CellsWriter:
     """The cells of a family in a row that may be on another processor: they can be set.
 
     Args:
-        view: of the table.
-        key: of the row.
-        place: of the family.
+        view: view of the table.
+        key: key of the row.
+        place: place of the family.
     """
 
     def __init__(self, view: TableView, key: Any, place: int) -> None:
@@ -513,8 +513,8 @@ class RowWriter:
     """A row that may be on another processor: its columns can be set, and numbers added to them.
 
     Args:
-        view: of its table.
-        key: of the row.
+        view: view of its table.
+        key: key of the row.
     """
 
     __slots__ = ("_data",)
@@ -555,9 +555,9 @@ def _unreadable(view: TableView, key: Any, column: str, write: str) -> InputErro
     """Return the error of a row that is read and may be on another processor.
 
     Args:
-        view: of its table.
-        key: of the row.
-        column: of it, with a dot; "" for the row.
+        view: view of its table.
+        key: key of the row.
+        column: its column, with a dot; "" for the row.
         write: how it is written to.
     """
     return InputError(
@@ -573,8 +573,8 @@ class Increment:
     """A column of a row that may be on another processor, of which only `+=` and `-=` are known.
 
     Args:
-        row: of the table.
-        place: of the column.
+        row: row of the table.
+        place: place of the column.
         amount: to add.
     """
 
@@ -627,7 +627,7 @@ class Increment:
 
 
 class Activation:
-    """What `activate` calls in an action.
+    """The function `activate` of an action.
 
     Args:
         program: has the triggers.

@@ -79,18 +79,18 @@ class AnswerColumn(Sequence[Any]):
             column = self.whole if name == "whole" else self.real
             if alone:
                 return [of] * len(column) if name == "none" else column.astype(of).tolist()
-            own = np.flatnonzero(self.kinds == kind)
+            rows = np.flatnonzero(self.kinds == kind)
             if name != "none":
-                answers[own] = column[own].astype(of)
+                answers[rows] = column[rows].astype(of)
             elif of is not None:
-                for place in own.tolist():
+                for place in rows.tolist():
                     answers[place] = of
         return answers.tolist()  # type: ignore[no-any-return]
 
     def put(self, places: NDArray[np.int64], part: AnswerColumn) -> None:
         """Set the answers at places to those of a part."""
-        for column, own in zip(self.arrays(), part.arrays(), strict=True):
-            column[places] = own
+        for column, values in zip(self.arrays(), part.arrays(), strict=True):
+            column[places] = values
 
 
 def different(numbers: NDArray[Any]) -> list[int]:
@@ -101,8 +101,8 @@ def different(numbers: NDArray[Any]) -> list[int]:
     """
     if len(numbers) and (numbers == numbers[0]).all():  # as they are most often
         return [int(numbers[0])]
-    own: list[int] = np.flatnonzero(np.bincount(numbers)).tolist()
-    return own
+    present: list[int] = np.flatnonzero(np.bincount(numbers)).tolist()
+    return present
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Failure:
     """A call that raised.
 
     Attributes:
-        number: of the call in its block.
+        number: number of the call in its block.
         position: the item of its loop.
         text: what its caller is told.
         frames: file, line and function of each call in the user's files.
@@ -146,7 +146,7 @@ def trigger_failure(
 
     Args:
         running: the trigger, and the key of the row that it ran for; None before any has run.
-        number: of the call.
+        number: number of the call.
     """
     if running is None:
         return Failure(number, 0, f"{program.name}: {_text(error)}")
@@ -164,14 +164,14 @@ def _failure(
         for frame, line in traceback.walk_tb(error.__traceback__)
         if frame.f_code.co_filename == file or not frame.f_code.co_filename.startswith(_PACKAGE)
     )
-    own = [f"{of}:{at}: " for of, at, _ in frames if of == file]
+    places = [f"{of}:{at}: " for of, at, _ in frames if of == file]
     said = ": ".join(filter(None, (type(error).__name__, _text(error))))
-    place = own[-1] if own else f"{file}:{line}: "
+    place = places[-1] if places else f"{file}:{line}: "
     return Failure(number, position, f"{place}{name}: {said}", frames)
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Whether Ctrl-C or a signal ends the process, and not the method, as sys.exit() does."""
+    """Return whether Ctrl-C or a signal ends the process, not just the method as sys.exit()."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     in_method = bool(frames) and not frames[-1].f_code.co_filename.startswith(_PACKAGE)
     return not (isinstance(error, Exception) or in_method) or isinstance(error, KeyboardInterrupt)
@@ -191,9 +191,9 @@ def encode_answers(
     """Return a partition's report on a block.
 
     Args:
-        numbers: of the calls (int64[n]); None where they are 0, 1, ...
-        answers: of each call.
-        failures: of calls that raised.
+        numbers: numbers of the calls (int64[n]); None where they are 0, 1, ...
+        answers: the answer of each call.
+        failures: the calls that raised.
     """
     failures = list(failures)
     columns: dict[str, NDArray[Any]] = {} if numbers is None else {"number": numbers}

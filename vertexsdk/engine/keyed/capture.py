@@ -32,12 +32,12 @@ SLICE = 1 << 16  # rows that are looked at while no call can write
 
 
 @njit
-def _mark(flags: Any, whole: bool) -> int:
-    """Mark the rows of a snapshot, which are stored and not dirty from now on; return how many."""
+def _mark(flags: Any, all_rows: bool) -> int:
+    """Mark the rows of a snapshot, stored and not dirty from now on; return their number."""
     count = 0
     for row in range(len(flags)):
         flag = flags[row]
-        if whole:
+        if all_rows:
             chosen = flag & 1 != 0
             flag &= 0xF1
         else:
@@ -52,7 +52,7 @@ def _mark(flags: Any, whole: bool) -> int:
 
 
 class CapturedTable(Protocol):
-    """What a capture needs of a `KeyedTable`."""
+    """The part of a `KeyedTable` that captures need."""
 
     spec: TableSpec
     flags: NDArray[np.uint8]
@@ -60,7 +60,7 @@ class CapturedTable(Protocol):
 
     @property
     def size(self) -> int:
-        """How many rows there are, with those that are not present."""
+        """The number of rows, including those that are not present."""
 
     def keys(self, rows: NDArray[np.int64]) -> Values:
         """Return the keys of rows."""
@@ -93,7 +93,7 @@ class TableCapture:
         self._columns: dict[str, NDArray[Any]] = {"id": np.empty(count, np.int64)}
         for name, column in table.columns.items():
             self._columns[name] = np.empty(count, column.dtype)
-        self._gone = np.zeros(count, np.bool_)
+        self._removed = np.zeros(count, np.bool_)
 
     def copy_slice(self) -> bool:
         """Copy the marked rows among the next ones; return whether there may be more.
@@ -120,7 +120,7 @@ class TableCapture:
             self._names.append(table.keys(rows))
         for name, column in table.columns.items():
             self._columns[name][place] = column[rows]
-        self._gone[place] = table.flags[rows] & PRESENT == 0
+        self._removed[place] = table.flags[rows] & PRESENT == 0
         table.flags[rows] &= ~MARKED
 
     def result(self) -> dict[str, Column]:
@@ -130,8 +130,8 @@ class TableCapture:
             empty = np.zeros(1, np.int64), np.empty(0, np.uint8)
             columns |= zip(NAME_COLUMNS, join_values([empty, *self._names]), strict=True)
         columns |= self._columns
-        if self._gone.any():
-            columns[TOMBSTONE] = self._gone
+        if self._removed.any():
+            columns[TOMBSTONE] = self._removed
         return columns
 
 

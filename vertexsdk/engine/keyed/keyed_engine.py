@@ -65,9 +65,9 @@ class KeyedEngine:
         program: what runs.
         transport: starts the processors.
         partitions: how many.
-        address: of the store of snapshots; None for none.
-        loop: to which snapshots belong.
-        segments: of the snapshot to begin with; none for an empty state.
+        address: address of the store of snapshots; None for none.
+        loop: the loop to which snapshots belong.
+        segments: segments of the snapshot to begin with; none for an empty state.
         sources: how many partitions have written that.
 
     Attributes:
@@ -146,7 +146,7 @@ class KeyedEngine:
             columns["owner"] = calls.owners(self.program, self.partitions)
         reports = self._exchange.hop(KeyedCommand("run", encode_bytes(columns)))
         parts = list(map(decode_answers, reports))
-        answers = _answers(len(calls), [(numbers, own) for numbers, own, _ in parts])
+        answers = _answers(len(calls), [(numbers, values) for numbers, values, _ in parts])
         failures: dict[int, Failure] = {}
         for _, _, failed in parts:
             for one in failed:
@@ -190,7 +190,7 @@ class KeyedEngine:
         """Have each partition begin to write its rows to the store, as they are now.
 
         Args:
-            iteration: of the version they will belong to.
+            iteration: iteration of the version they will belong to.
             whole: all rows; else those changed since the last snapshot, where they are few.
             waits: return when they are written.
 
@@ -231,15 +231,15 @@ def _answers(
 ) -> list[Any]:
     """Return the answers of so many calls, of which each part has those of some numbers, or all."""
     column = AnswerColumn.empty(count)
-    for numbers, own in parts:
+    for numbers, values in parts:
         if numbers is None:
-            return list(own)
-        if isinstance(own, AnswerColumn):
-            column.put(numbers, own)
+            return list(values)
+        if isinstance(values, AnswerColumn):
+            column.put(numbers, values)
     answers = column.values()
-    for numbers, own in parts:
-        if numbers is not None and not isinstance(own, AnswerColumn):
-            for number, answer in zip(numbers.tolist(), own, strict=True):
+    for numbers, values in parts:
+        if numbers is not None and not isinstance(values, AnswerColumn):
+            for number, answer in zip(numbers.tolist(), values, strict=True):
                 answers[number] = answer
     return answers
 
@@ -254,14 +254,14 @@ _partitions: dict[tuple[str, int], KeyedPartition] = {}
 
 @dataclass(frozen=True)
 class KeyedCommand:
-    """What every partition is to do.
+    """The work for every partition.
 
     Attributes:
         kind: run calls, begin a snapshot, tell what became of it, look up keys, return all rows,
             count what triggers did, read a snapshot, be a copy of other partitions, or end.
-        block: of "run" the calls, of "lookup" the keys, encoded.
-        table: of "lookup" and "rows".
-        iteration: of the version that a snapshot belongs to.
+        block: the calls of "run" or the keys of "lookup", encoded.
+        table: the table of "lookup" and "rows".
+        iteration: iteration of the version that a snapshot belongs to.
         whole: write all rows, not those alone that have changed.
         waits: a snapshot is in the store when it is reported.
         segments: to be read, the layers of each table and partition; of "restore".
@@ -286,9 +286,9 @@ class KeyedTask:
     Args:
         program: what runs.
         partitions: how many there are.
-        key: of the partitions in each process.
-        address: of the store; None where there are no snapshots.
-        loop: to which snapshots belong.
+        key: key of the partitions in each process.
+        address: address of the store; None where there are no snapshots.
+        loop: the loop to which snapshots belong.
         groups: the group of each table's segments.
     """
 

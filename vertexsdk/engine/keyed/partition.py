@@ -4,12 +4,12 @@ A call is a row that goes from one task element to the next: to the owner of the
 variables that are still needed. The task elements of one level run for all calls of a block, in the
 order of (call, item), before those of the next one. On a map that is divided by key, a kernel finds
 the rows of all calls. Where the task elements compile, another one runs them on the columns of the
-table (see `element_kernels`); else Python runs each on a local value, and the values are written
+table (`element_kernels`); else Python runs each on a local value, and the values are written
 when the level is over.
 
 A call that raises changes nothing. Where it has changed nothing before, its value is not taken.
 Else others may have built on what it did, on all partitions: these tell each other the first such
-call, take back what the block did, run the calls before it again, leave that one out, and go on
+call, take back what the block did, run the calls before it again, leave that one out, and continue
 after it, with fewer calls at a time while such calls are many.
 """
 
@@ -70,7 +70,7 @@ _SMALL = 256  # calls for which Python is as fast as a kernel
 _MANY = 20_000  # calls after which task elements are compiled
 _STOPS = 16  # calls of a block that Python runs, and one of 64, before it runs the rest
 _ANSWER, _NOWHERE = -1, -2  # where a row's result goes, if not to a partition
-_COPY = -3  # in its place: another partition goes on with the same row
+_COPY = -3  # in its place: another partition continues with the same row
 
 
 @cache
@@ -99,20 +99,20 @@ def calling(body, target, current, values, places, columns, append, failed):
 
 
 class _Attempt:
-    """What running some calls of a block has led to so far.
+    """The results so far of running some calls of a block.
 
     Attributes:
         pending: by level and state element, the rows that task elements will run for.
-        growing: by task element, the rows that go on after this level.
+        growing: by task element, the rows that continue after this level.
         waiting: by call, the task element that takes its items' results, its arguments, and how
             many results there will be.
         results: by call, (item, result) pairs.
-        sent: by partition, (call, item, task element, result), for others that gather.
+        remote_results: by partition, (call, item, task element, result), for others that gather.
         words: as `growing`, of rows whose keys are packed.
         out: by partition, rows that go there.
-        numbers, answers: of the calls that have answers, in parts.
-        failures: of those that raised.
-        undo: keys of tables, and what their rows were, see `KeyedTable.saved`.
+        numbers, answers: those of the calls that have answers, in parts.
+        failures: the calls that raised.
+        undo: keys of tables, and what their rows were (`KeyedTable.saved`).
         first: the first call that raised after it had changed something.
     """
 
@@ -122,7 +122,7 @@ class _Attempt:
         self.words: list[Entries] = []
         self.waiting: dict[int, tuple[int, tuple[Any, ...], int]] = {}
         self.results: dict[int, list[tuple[int, Any]]] = {}
-        self.sent: dict[int, list[tuple[int, int, int, Any]]] = {}
+        self.remote_results: dict[int, list[tuple[int, int, int, Any]]] = {}
         self.out: dict[int, list[Entries]] = {}
         self.numbers: list[NDArray[np.int64]] = []
         self.answers: list[Sequence[Any]] = []
@@ -140,7 +140,7 @@ class KeyedPartition:
 
     Attributes:
         tables: the rows of each state element.
-        layers: of its snapshots; none before the first.
+        layers: layers of its snapshots; none before the first.
         snapshot: the newest that was begun.
     """
 
@@ -177,10 +177,10 @@ class KeyedPartition:
             if element.text is not None and element.table is not None:
                 together.setdefault((element.level, element.table), []).append(e)
         kernels: dict[int, ElementKernel] = {}
-        for (_, table), own in together.items():
-            parts = {e: self._elements[e] for e in own}
+        for (_, table), elements in together.items():
+            parts = {e: self._elements[e] for e in elements}
             kernel = ElementKernel(self.program.tables[table], parts, self.program.cls)
-            kernels |= dict.fromkeys(own, kernel)
+            kernels |= dict.fromkeys(elements, kernel)
         return kernels
 
     def _add_table(self, name: str, table: KeyedTable) -> None:
@@ -196,7 +196,7 @@ class KeyedPartition:
         """Run the calls of a block that are this partition's, and return their answers.
 
         Args:
-            calls: of all partitions.
+            calls: the calls of all partitions.
             owners: int32[n], the partition that begins each call; None where there is only one.
 
         Returns:
@@ -237,9 +237,9 @@ class KeyedPartition:
         method, at = self._methods[m], np.flatnonzero(calls.methods == m)
         columns = [calls.arguments[m, p] for p in range(len(method.parameters))]
         if owners is not None:
-            own = np.flatnonzero(owners[at] == self.partition)
-            at = at[own]
-            columns = [take_values(column, own) for column in columns]
+            mine = np.flatnonzero(owners[at] == self.partition)
+            at = at[mine]
+            columns = [take_values(column, mine) for column in columns]
         keys = columns[method.key_place] if method.key_place >= 0 else None
         return Entries.of_element(
             self._begin[m], at, np.zeros(len(at), np.int64), np.full(len(at), _ANSWER), keys,
@@ -290,7 +290,7 @@ class KeyedPartition:
         tables.setdefault(element.table, []).append(entries)
 
     def _gather(self, attempt: _Attempt, level: int) -> None:
-        """Have calls go on whose items all have results."""
+        """Continue the calls whose items all have results."""
         ready: dict[int, Growing] = {}
         for number, (e, values, count) in list(attempt.waiting.items()):
             if self._elements[e].level != level:
@@ -321,16 +321,16 @@ class KeyedPartition:
                 results = self._run_rows(attempt, entries)
             self._finish(attempt, entries, results)
             return
-        whole = np.array([e.whole for e in self._elements], np.bool_)[entries.elements]
+        sees_all = np.array([e.whole for e in self._elements], np.bool_)[entries.elements]
         first = 0
-        for at in [*np.flatnonzero(whole).tolist(), len(entries.numbers)]:
+        for at in [*np.flatnonzero(sees_all).tolist(), len(entries.numbers)]:
             if first < at:
                 part = entries.rows(first, at)
                 self._finish(attempt, part, self._run_indexed(attempt, table, part, undo=undo))
             if at < len(entries.numbers):  # sees all rows as they are then
                 part = entries.rows(at, at + 1)
                 seen = self._object.__dict__[table]
-                self._object.__dict__[table] = as_seen(spec, self.tables[table].whole())
+                self._object.__dict__[table] = as_seen(spec, self.tables[table].all_rows())
                 self._finish(attempt, part, self._run_rows(attempt, part))
                 self._object.__dict__[table] = seen
             first = at + 1
@@ -461,11 +461,11 @@ class KeyedPartition:
         return answers
 
     def _run_interpreted(
-        self, attempt: _Attempt, name: str, entries: Entries, found: NDArray[np.int64]
+        self, attempt: _Attempt, name: str, entries: Entries, located: NDArray[np.int64]
     ) -> list[Any]:
         """Run task elements by Python on the values of rows, which are written at the end."""
         table, current, target = self.tables[name], self._current[name], self._object
-        rows, places = table.different(found)
+        rows, places = table.different(located)
         values = [*table.read(rows), ABSENT]
         results: list[Any] = []
         append = results.append
@@ -508,7 +508,7 @@ class KeyedPartition:
     # Where results go
 
     def _finish(self, attempt: _Attempt, entries: Entries, results: Sequence[Any]) -> None:
-        """Keep answers, and have rows go on."""
+        """Keep answers, and pass rows on."""
         present = [self._elements[e] for e in different(entries.elements)]
         if all(e.last for e in present) and (entries.homes <= _NOWHERE).all():
             return
@@ -545,7 +545,7 @@ class KeyedPartition:
         if home == self.partition:
             attempt.results.setdefault(number, []).append((position, value))
         else:
-            attempt.sent.setdefault(home, []).append((number, position, e, value))
+            attempt.remote_results.setdefault(home, []).append((number, position, e, value))
 
     def _onward(
         self, attempt: _Attempt, e: int, number: int, position: int, home: int, to: Onward
@@ -558,8 +558,8 @@ class KeyedPartition:
         self, attempt: _Attempt, e: int, number: int, each: Each | Items, numbers: list[int],
         answers: list[Any],
     ) -> None:  # fmt: skip
-        """Have a row go on for each item."""
-        base, home, whole = self._base[e], self.partition, False
+        """Pass a row on for each item."""
+        base, home, to_all = self._base[e], self.partition, False
         if each.then is None:
             home = _NOWHERE
             numbers.append(number)
@@ -572,13 +572,13 @@ class KeyedPartition:
             self._grow(attempt, base + each.element, (number, 0, home, count), each.keys, columns)
         else:
             count = len(each.rows)
-            whole = self._each(attempt, e, number, home, each.rows)
+            to_all = self._each(attempt, e, number, home, each.rows)
         if each.then is not None:
-            count = self.partitions if whole else count
+            count = self.partitions if to_all else count
             attempt.waiting[number] = base + each.then[0], each.then[1], count
 
     def _each(self, attempt: _Attempt, e: int, number: int, home: int, rows: Sequence[Any]) -> bool:
-        """Have rows go on to task elements of their own; return whether to all partitions."""
+        """Pass rows on to task elements of their own; return whether to all partitions."""
         if not rows:
             return False
         base = self._base[e]
@@ -627,7 +627,7 @@ class KeyedPartition:
     # Between partitions
 
     def _send(self, attempt: _Attempt) -> None:
-        """Divide the rows that go on by where they go."""
+        """Divide the rows that continue by their destination."""
         attempt.out = {}
         for entries in attempt.words:
             self._send_by_key(attempt, int(entries.elements[0]), entries, [])
@@ -658,7 +658,7 @@ class KeyedPartition:
                 self._add_for(attempt, e, q, part)
 
     def _send_by_key(self, attempt: _Attempt, e: int, entries: Entries, bad: list[int]) -> None:
-        """Have rows go to the owners of their keys, but for some whose keys are no keys."""
+        """Send rows to the owners of their keys, except some with invalid keys."""
         assert entries.keys is not None
         if bad:
             self._run_wrong(attempt, e, entries.take(np.array(bad)))
@@ -709,8 +709,8 @@ class KeyedPartition:
 
     def _blocks(self, attempt: _Attempt) -> Iterator[tuple[int, bytes]]:
         """Yield what goes to other partitions."""
-        for q in sorted({*attempt.out, *attempt.sent}):
-            parts, results = attempt.out.get(q, []), attempt.sent.pop(q, [])
+        for q in sorted({*attempt.out, *attempt.remote_results}):
+            parts, results = attempt.out.get(q, []), attempt.remote_results.pop(q, [])
             try:
                 yield q, pickle.dumps((parts, results))
             except Exception:
@@ -781,7 +781,7 @@ class KeyedPartition:
         """Return whether this partition may have rows of a stored one.
 
         Args:
-            name: of the state element.
+            name: name of the state element.
             source, partitions: the partition that stored its rows, of how many.
         """
         where = self.program.tables[name].where
@@ -816,7 +816,7 @@ _FAILED = object()
 
 
 def _batch_column(values: Any) -> Any:
-    """Return a column as a batch takes it, see `StateElement.batches`."""
+    """Return a column as a batch takes it (`StateElement.batches`)."""
     if isinstance(values, PackedBytes):
         buffers = [None, pa.py_buffer(values.offsets), pa.py_buffer(values.data)]
         n = number_of_values(values)
@@ -838,7 +838,7 @@ class CurrentRow(MapAccess):
     """The row of the call that runs; that a method uses its key alone is known already.
 
     Attributes:
-        value: of the row: a value, a tuple of its fields, or `ABSENT`.
+        value: the row's value: a value, a tuple of its fields, or `ABSENT`.
     """
 
     def __init__(self, spec: TableSpec) -> None:

@@ -100,12 +100,12 @@ class KeyedTable:
 
     @property
     def size(self) -> int:
-        """How many rows there are, with those that are not present."""
+        """The number of rows, including those that are not present."""
         return int(self._index.rows)
 
     @property
     def changed(self) -> int:
-        """How many rows a delta would have."""
+        """The number of rows that a delta would have."""
         flags = self.flags[: self.size]
         return int(np.count_nonzero((flags & DIRTY != 0) & (flags & (PRESENT | STORED) != 0)))
 
@@ -180,12 +180,12 @@ class KeyedTable:
         Args:
             keys, add: as for `find`.
         """
-        rows, before, first = np.empty(len(add), np.int64), self._index.rows, 0
+        rows, rows_before, first = np.empty(len(add), np.int64), self._index.rows, 0
         while (first := self._index.find_from(first, keys, add, rows)) < len(rows):
-            if self._make_room(one_value(keys, first), before):
-                before, first = self._index.rows, 0
-        if self._ids is not None and before < self._index.rows:
-            new_rows = np.arange(before, self._index.rows)
+            if self._make_room(one_value(keys, first), rows_before):
+                rows_before, first = self._index.rows, 0
+        if self._ids is not None and rows_before < self._index.rows:
+            new_rows = np.arange(rows_before, self._index.rows)
             ids = np.arange(self._next_id, self._next_id + len(new_rows))
             self._ids[new_rows] = ids * KEY_GROUPS + self._index.groups(new_rows)
             self._next_id += len(new_rows)
@@ -251,7 +251,7 @@ class KeyedTable:
         """Set the rows of different keys to what they were.
 
         Args:
-            keys: of the rows.
+            keys: keys of the rows.
             saved: what `saved` returned of them.
         """
         present, values = saved
@@ -279,7 +279,7 @@ class KeyedTable:
         rows: NDArray[np.int64] = np.flatnonzero(self.flags[: self.size] & PRESENT)
         return rows
 
-    def whole(self) -> RowsState:
+    def all_rows(self) -> RowsState:
         """Return a copy of all rows, as the state element of a plain object."""
         state = state_in_memory(self.spec, Journal())
         rows = self.present()
@@ -362,7 +362,7 @@ class StoredTable(KeyedTable):
         self.state = state_in_memory(spec, journal)
 
     def sync(self) -> None:
-        """See `KeyedTable`."""
+        """Write the rows that have changed to the columns of the table."""
         changed = list(self.state.changed)
         values = list(map(self._stored, changed))  # if it raises, they are still to be stored
         self.state.changed.clear()
@@ -387,14 +387,14 @@ class StoredTable(KeyedTable):
         return fields[0] if spec.single else fields
 
     def fork(self, journal: Journal) -> KeyedTable:
-        """See `KeyedTable`."""
+        """Return a copy, with nothing in common; its next snapshot has all rows."""
         other = super().fork(journal)
         assert isinstance(other, StoredTable)
         other.state = self.state.fork(journal)
         return other
 
     def restore(self, columns: dict[str, Column], mine: NDArray[np.bool_]) -> None:
-        """See `KeyedTable`; a key that has a row already has both combined."""
+        """Add the stored rows of a snapshot; a key that already has a row has both combined."""
         super().restore(columns, mine)
         chosen = np.flatnonzero(mine)
         keys = stored_keys(self.spec, columns)

@@ -48,8 +48,8 @@ class Events:
 
         Args:
             t: the place of the trigger.
-            key: of the row.
-            version: of what has changed.
+            key: key of the row.
+            version: version of what has changed.
             urgent: it does not wait for the end of the round.
         """
         self.counts[t] += 1
@@ -60,23 +60,24 @@ class Events:
         waiting = self.waiting.get(t)
         if waiting is None:
             waiting = self.waiting[t] = {}
-        before = waiting.get(key)
-        waiting[key] = version if before is None or before == version else later(version, before)
+        previous = waiting.get(key)
+        same = previous is None or previous == version
+        waiting[key] = version if same else later(version, previous)  # type: ignore[arg-type]
 
     def fire_rows(self, t: int, keys: Iterable[Any], version: Version, count: int) -> None:
         """Have a trigger run for some rows at the end of the round.
 
         Args:
             t, version: as for `fire`.
-            keys: of the rows.
+            keys: keys of the rows.
             count: how many events these are.
         """
         self.counts[t] += count
         waiting = self.waiting.setdefault(t, {})
         for key in keys:
-            before = waiting.get(key)
-            same = before is None or before == version
-            waiting[key] = version if same else later(version, before)  # type: ignore[arg-type]
+            previous = waiting.get(key)
+            same = previous is None or previous == version
+            waiting[key] = version if same else later(version, previous)  # type: ignore[arg-type]
 
     def activate(self, t: int, where: str, version: Version) -> None:
         """Have a trigger run for all rows, at the end of the round.
@@ -84,14 +85,14 @@ class Events:
         Args:
             t: the place of the trigger.
             where: the name of the filter of rows; "" for none.
-            version: of what has activated it.
+            version: version of what has activated it.
         """
         filters = self.activated.setdefault(t, {})
         filters[where] = later(version, filters.get(where, FIRST))
 
     @property
     def count(self) -> int:
-        """How many rows have events, and filters are activated."""
+        """The number of rows with events, plus the number of activated filters."""
         several = (*self.waiting.values(), *self.activated.values())
         return len(self.urgent) + sum(map(len, several))
 

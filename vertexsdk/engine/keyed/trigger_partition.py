@@ -76,7 +76,7 @@ _KNOWN = 1 << 20  # keys whose owner is remembered
 
 
 class _Report(NamedTuple):
-    """What a partition tells the others at the end of a round."""
+    """The report of a partition to the others at the end of a round."""
 
     busy: int  # writes, and events that wait
     repeats: int  # accumulations that are to be repeated when all is done
@@ -139,23 +139,23 @@ class TriggerPartition(KeyedPartition):
                 target, does.table, method.key, spec.element, self._writer, everywhere
             )
         for application in program.applications:
-            own: Any = object.__new__(application.cls)
-            own.__dict__.update(application.parameters)
+            instance: Any = object.__new__(application.cls)
+            instance.__dict__.update(application.parameters)
             for name in application.tables:
-                own.__dict__[name] = view = self._views[self.program.targets[name]]
-                own.__dict__.update(view.direct_methods())
+                instance.__dict__[name] = view = self._views[self.program.targets[name]]
+                instance.__dict__.update(view.direct_methods())
             number = len(self._applications)
-            own.__dict__["_activation"] = Activation(program, number, self._writer)
-            self._applications.append(own)
+            instance.__dict__["_activation"] = Activation(program, number, self._writer)
+            self._applications.append(instance)
         self._accumulators: dict[int, AccumulatorView] = {}
         for trigger in program.triggers:
             if isinstance(trigger, Accumulator):
                 target = self.program.targets[trigger.table]
                 cells = AccumulatorView(target, trigger, self._writer)
                 self._accumulators[target] = cells
-                own = self._applications[trigger.application].__dict__
-                own[trigger.name] = cells
-                own |= cells.direct_methods()
+                attributes = self._applications[trigger.application].__dict__
+                attributes[trigger.name] = cells
+                attributes |= cells.direct_methods()
         self._merge_writes()
         first = self.partition == 0
         return VisibleWrites(program, states, self._views, self.events, first=first)
@@ -184,7 +184,7 @@ class TriggerPartition(KeyedPartition):
     # Batches
 
     def run(self, calls: Calls, owners: NDArray[np.int32] | None) -> Steps:
-        """See `KeyedPartition`: a call writes to a table, and has no answer."""
+        """Run the calls of a block, which write to tables and have no answers."""
         if self._visible is None:
             self._visible = self._bind()
         failures: list[Failure] = []
@@ -192,13 +192,13 @@ class TriggerPartition(KeyedPartition):
             low, size = first, last - first
             while low < last:
                 high = min(low + size, last)
-                failed, own = yield from self._try(calls, owners, low, high)
+                failed, failure = yield from self._try(calls, owners, low, high)
                 if not failed:
                     low, size = high, 2 * size
                 elif high - low > 1:
                     size = (high - low) // 2
                 else:
-                    failures += [own] if own is not None else []
+                    failures += [failure] if failure is not None else []
                     low = high
         return np.empty(0, np.int64), [], failures
 
@@ -211,9 +211,9 @@ class TriggerPartition(KeyedPartition):
         given = self._operations(calls, owners, low, high)
         while True:
             counts, runs = list(self.events.counts), list(self.runs)
-            failed, own, ordered = yield from self._try_once(given, low)
+            failed, failure, ordered = yield from self._try_once(given, low)
             if ordered is None:
-                return failed, own
+                return failed, failure
             self.events.counts[:], self.runs[:] = counts, runs
             self._ordered.add(ordered)
             self._merge_writes()
@@ -227,13 +227,13 @@ class TriggerPartition(KeyedPartition):
         """
         visible = self._visible
         assert visible is not None
-        own: Failure | None = None
+        failure: Failure | None = None
         ordered: Place | None = None
         self._clear()
         wave, at = 1, 0
         while True:
             writes: Sequence[Writes] = ()
-            if own is None and ordered is None:
+            if failure is None and ordered is None:
                 part = given[at : at + _FEW] if self.program.eager else given[at:]
                 at += len(part)
                 try:
@@ -242,12 +242,12 @@ class TriggerPartition(KeyedPartition):
                         self._run_events()
                     writes, self._out = self._out, []
                 except BaseException as error:
-                    own = self._failure(low, error)
+                    failure = self._failure(low, error)
             wave += 1
             merged = self._merged.take()
-            left = self.events.count + (len(given) - at if own is None else 0)
+            left = self.events.count + (len(given) - at if failure is None else 0)
             busy = len(writes) + left + bool(merged)
-            reports = [_Report(busy, len(visible.repeats), own is not None, ordered)]
+            reports = [_Report(busy, len(visible.repeats), failure is not None, ordered)]
             others: list[RoundWrites] = []
             if self.partitions > 1:
                 parts = self._divided(writes)
@@ -286,7 +286,7 @@ class TriggerPartition(KeyedPartition):
                 ordered = error.place
                 continue
             except BaseException as error:  # a sum that does not fit into 64 bits, a combiner
-                own = self._failure(low, error)
+                failure = self._failure(low, error)
                 continue
             if not any(report.busy for report in reports):
                 if not any(report.repeats for report in reports):
@@ -300,7 +300,7 @@ class TriggerPartition(KeyedPartition):
             visible.end_batch()
         self._journal.clear()
         self._clear()
-        return failed, own, None if failed else ordered
+        return failed, failure, None if failed else ordered
 
     def _order(self, writes: Writes) -> tuple[Any, ...]:
         """Return what the writes of a round are sorted by."""
@@ -321,18 +321,18 @@ class TriggerPartition(KeyedPartition):
     ) -> list[Operation]:
         """Return the writes of the calls that this partition takes, in their order."""
         program = self.program
-        own = np.ones(len(calls), np.bool_)
+        taken = np.ones(len(calls), np.bool_)
         if owners is not None:
             all_take = [
                 not d.table or self.program.targets[d.table] in self.program.everywhere
                 for d in program.does
             ]
-            own = (owners == self.partition) | np.array(all_take)[calls.methods]
+            taken = (owners == self.partition) | np.array(all_take)[calls.methods]
         numbered: list[tuple[int, Operation]] = []
         present = np.unique(calls.methods[low:high]).tolist()
         for m in present:
             of_method = np.flatnonzero(calls.methods == m)
-            inside = (of_method >= low) & (of_method < high) & own[of_method]
+            inside = (of_method >= low) & (of_method < high) & taken[of_method]
             rows = np.flatnonzero(inside)
             parameters = range(1, len(program.parameters_of(m)))
             columns = [calls.arguments[m, p] for p in parameters]
@@ -408,14 +408,14 @@ class TriggerPartition(KeyedPartition):
 
     def _owns(self, key: Any) -> bool:
         """Return whether this partition has the row of a key."""
-        own = self._own_keys.get(key)
-        if own is None:
+        owned = self._own_keys.get(key)
+        if owned is None:
             keys = stored_values("str" if isinstance(key, str) else "int", [key])
-            own = int(owners_of_keys(keys, self.partitions)[0]) == self.partition
+            owned = int(owners_of_keys(keys, self.partitions)[0]) == self.partition
             if len(self._own_keys) >= _KNOWN:
                 self._own_keys.clear()
-            self._own_keys[key] = own
-        return own
+            self._own_keys[key] = owned
+        return owned
 
     # Running
 
@@ -521,14 +521,14 @@ class TriggerPartition(KeyedPartition):
         assert visible is not None
         row = self._states[target].rows.get(key, view.default)
         seen = visible.seen[t]
-        before = seen.get(key)
-        if before is None:
-            before = row
-        if not forced and not view.differ(before, row, trigger.columns):
+        previous = seen.get(key)
+        if previous is None:
+            previous = row
+        if not forced and not view.differ(previous, row, trigger.columns):
             return version
         if self.program.eager:
             version = later(version, visible.row_version(target, key))
-        new, old = view.row_class(view, key, row), view.old_row_class(view, key, before)
+        new, old = view.row_class(view, key, row), view.old_row_class(view, key, previous)
         application, writer = self._applications[trigger.application], self._writer
         if not forced and trigger.when is not None:
             writer.refuses = "when="
@@ -573,8 +573,8 @@ class TriggerPartition(KeyedPartition):
         """Return the version at which an accumulation runs.
 
         Args:
-            version: of its event.
-            versions: of each cell, the ones of this batch with their values, the oldest first.
+            version: version of its event.
+            versions: for each cell, the ones of this batch with their values, the oldest first.
         """
         for values in versions.values():
             version = later(version, values[-1][0])
@@ -591,17 +591,17 @@ def _hidden(versions: dict[Any, list[tuple[Version, Any]]], version: Version) ->
     """Return the cells of a row that are newer than an accumulation, as it reads them.
 
     Args:
-        versions: of this batch, by column, the oldest first.
-        version: of the accumulation.
+        versions: those of this batch, by column, the oldest first.
+        version: version of the accumulation.
 
     Returns:
         The newest value that is not newer, None for none, by column.
     """
     hidden = {}
     for column, values in versions.items():
-        own = [v for at, v in values if at[0] <= version[0] and at[1] <= version[1]]
-        if len(own) < len(values):
-            hidden[column] = own[-1]
+        older = [v for at, v in values if at[0] <= version[0] and at[1] <= version[1]]
+        if len(older) < len(values):
+            hidden[column] = older[-1]
     return hidden
 
 

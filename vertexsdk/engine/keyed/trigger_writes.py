@@ -1,4 +1,4 @@
-"""How the writes of actions and of calls become visible in the tables of a trigger program."""
+"""Makes the writes of actions and of calls visible in the tables of a trigger program."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from vertexsdk.program.trigger_program import (
 LEAST_INT, GREATEST_INT = -(1 << 63), (1 << 63) - 1
 OUTSIDE: Final = -1  # in place of a trigger: writes of calls
 _MERGED: Final = -1  # in place of what an operation does
-_DERIVED: Final = (What.SET, What.ADD, What.SET_CELL, What.INSERT)  # comes back, see `repeats`
+_DERIVED: Final = (What.SET, What.ADD, What.SET_CELL, What.INSERT)  # comes back (`repeats`)
 
 
 class Writes(NamedTuple):
-    """What one action, or calls, have written.
+    """The writes of one action, or of calls.
 
     Attributes:
         trigger: the place of the trigger whose action it was; `OUTSIDE` for calls.
-        key: of the row that it ran for.
-        version: of what is written.
+        key: key of the row that it ran for.
+        version: version of what is written.
         operations: in order.
     """
 
@@ -49,7 +49,7 @@ class OrderNeeded(Exception):
     """Writes of a round that cannot be merged, as their order counts.
 
     Args:
-        place: of what is written.
+        place: place of what is written.
     """
 
     def __init__(self, place: Place) -> None:
@@ -117,9 +117,9 @@ class RoundWrites:
         """
         self.version = later(self.version, other.version)
         for place, amounts in other.sums.items():
-            own = self.sums.setdefault(place, {})
+            sums = self.sums.setdefault(place, {})
             for key, amount in amounts.items():
-                own[key] = own.get(key, 0) + amount
+                sums[key] = sums.get(key, 0) + amount
         for target, cells in other.cells.items():
             rows = self.cells.setdefault(target, {})
             for key, values in cells.items():
@@ -239,7 +239,7 @@ class VisibleWrites:
 
     Args:
         program: what runs.
-        states: of its tables, in their order.
+        states: the states of its tables, in their order.
         views: the tables of the user, by place.
         events: takes the events.
         first: this is the first partition, which has the events of tables that all have.
@@ -350,8 +350,8 @@ class VisibleWrites:
         assert isinstance(state, CellRows)
         if self._eager and what != What.REPEAT:
             versions = self._cell_versions.setdefault((target, key), {})
-            before = state.rows.get(key, {}).get(column)
-            versions.setdefault(column, [(FIRST, before)]).append((version, value))
+            previous = state.rows.get(key, {}).get(column)
+            versions.setdefault(column, [(FIRST, previous)]).append((version, value))
         if what == What.PUT:
             changed = state.put_cell(key, column, value)
         elif what == What.DISCARD:
@@ -388,8 +388,8 @@ class VisibleWrites:
             pairs = ((family, cells),)
         new, changed = list(row), list[int]()
         for k, cell in pairs:
-            before = row[k]
-            if cell is not before and cell != before:
+            previous = row[k]
+            if cell is not previous and cell != previous:
                 new[k] = cell
                 changed.append(k)
         writers = row[-1]
@@ -418,10 +418,12 @@ class VisibleWrites:
     ) -> None:
         """Have a trigger have seen what it has set, and what was there already."""
         for seen in self._watching[target]:
-            before = seen.get(key)
-            if seen.t == t and before is not None:
-                own = {k: v for k, v in known.items() if k not in seen.columns and k < len(row) - 2}
-                self._see_again(seen, key, before, row, own)
+            previous = seen.get(key)
+            if seen.t == t and previous is not None:
+                other = {
+                    k: v for k, v in known.items() if k not in seen.columns and k < len(row) - 2
+                }
+                self._see_again(seen, key, previous, row, other)
 
     def _replace(
         self, target: int, key: Any, row: tuple[Any, ...], new: tuple[Any, ...],
@@ -454,42 +456,42 @@ class VisibleWrites:
         for seen in self._watching[target]:
             if not existence and seen.reads.isdisjoint(changed):
                 continue
-            before = seen.get(key)
+            previous = seen.get(key)
             known = seen.t == writes.trigger and key == writes.key  # it knows what it has set
             if known:
-                before = row if before is None else before
-                own = [k for k in changed if k not in seen.columns and k < len(row) - 2]
+                previous = row if previous is None else previous
+                unwatched = [k for k in changed if k not in seen.columns and k < len(row) - 2]
                 convert = state.element.columns
                 values = {
-                    k: new[k] if amount is None else convert[k].convert(before[k] + amount)
-                    for k in own
+                    k: new[k] if amount is None else convert[k].convert(previous[k] + amount)
+                    for k in unwatched
                 }
-                self._see_again(seen, key, before, new, values)
-            elif before is None:
+                self._see_again(seen, key, previous, new, values)
+            elif previous is None:
                 seen.set(key, row)
-            elif before[:-1] == new[:-1]:
+            elif previous[:-1] == new[:-1]:
                 seen.drop(key)
             if existence or not seen.columns.isdisjoint(changed):
                 self._events.fire(seen.t, key, version, urgent=urgent)
 
     @staticmethod
     def _see_again(
-        seen: LastSeen, key: Any, before: tuple[Any, ...], new: tuple[Any, ...],
+        seen: LastSeen, key: Any, previous: tuple[Any, ...], new: tuple[Any, ...],
         known: Mapping[int, Any],
     ) -> None:  # fmt: skip
         """Have a trigger have seen a row, in some columns as it is now.
 
         Args:
             seen: what it has seen.
-            before: the row that it has seen last.
+            previous: the row that it has seen last.
             known: what it has set itself, by place.
         """
         if known:
-            before = tuple(known.get(k, v) for k, v in enumerate(before))
-        if before[:-1] == new[:-1]:
+            previous = tuple(known.get(k, v) for k, v in enumerate(previous))
+        if previous[:-1] == new[:-1]:
             seen.drop(key)
-        elif seen.get(key) is not before:
-            seen.set(key, before)
+        elif seen.get(key) is not previous:
+            seen.set(key, previous)
 
     def _note_repeats(
         self, writers: dict[Any, Any], what: int, changed: Sequence[int], version: Version
@@ -526,14 +528,14 @@ class VisibleWrites:
                 if earlier is None:
                     continue
                 application, function = self._combiners[target, place]
-                before = lists[earlier[0]][earlier[1]]
-                lists[earlier[0]][earlier[1]] = (*before[:2], _MERGED, *before[3:])
+                previous = lists[earlier[0]][earlier[1]]
+                lists[earlier[0]][earlier[1]] = (*previous[:2], _MERGED, *previous[3:])
                 column = self._views[target].columns[place]
                 both = function(
-                    applications[application], column.show(before[4]), column.show(value)
+                    applications[application], column.show(previous[4]), column.show(value)
                 )
                 operations[o] = target, key, what, place, column.convert(both)
         return [
-            one._replace(operations=[o for o in own if o[2] != _MERGED])
-            for one, own in zip(writes, lists, strict=True)
+            one._replace(operations=[o for o in operations if o[2] != _MERGED])
+            for one, operations in zip(writes, lists, strict=True)
         ]

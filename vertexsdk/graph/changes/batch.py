@@ -20,7 +20,7 @@ class ChangeBatch:
         source: the file's absolute path, or the stream's name.
         offset: the byte of the file after the batch, or the batch's number.
         stop: int64[k], the byte after each change's line.
-        bad: lines that are no changes.
+        bad: lines that are not changes.
         late: int64, positions of changes whose time is before that of an earlier one.
         bytes: estimated memory.
     """

@@ -36,7 +36,7 @@ def cast_changes(
     """Return changes with the id type, value type and edge direction of a graph.
 
     Engines, logs, branches and merges rely on the form that this returns: an edge of an undirected
-    graph is named in one direction only, see `Changes.canonical`.
+    graph is named in one direction only (`Changes.canonical`).
 
     Args:
         changes: a batch, a DataFrame or table, or rows as `Changes.of` takes them.

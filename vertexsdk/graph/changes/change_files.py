@@ -65,10 +65,10 @@ class ChangeFiles(FollowedFiles[ChangeBatch]):
     """The changes of files, directories and globs, to be iterated over once.
 
     Args:
-        paths: of this machine.
+        paths: local files.
         form: how lines are to be read.
         at_once: most changes in a batch.
-        options: of `FollowedFiles`.
+        options: passed to `FollowedFiles`.
 
     Raises:
         InputError: no such file; or, while iterating, one that became shorter or went away.
@@ -139,7 +139,7 @@ class ParsedBlock:
     Attributes:
         changes: in order.
         stop: int64[k], the byte of the block after each change's line.
-        time: float64[k], or of length 0 where there are no times.
+        time: float64[k], or empty without times.
         bad: lines that are none.
         lines: how many lines the block has.
     """
@@ -160,13 +160,13 @@ def parse_block(data: bytes, path: str, first: int, form: LineFormat) -> ParsedB
     raw = _Raw(ends + 1, form)
     rows = parse_changes(
         buffer, 0, len(buffer), not form.integers, form.timed, raw.kind, raw.source, raw.target,
-        raw.value, raw.whole, raw.value_at, raw.time, raw.line, raw.start, raw.stop,
+        raw.value, raw.int_value, raw.value_at, raw.time, raw.line, raw.start, raw.stop,
     )  # fmt: skip
     raw.keep(slice(rows))
     if attribute_types(form.value):
         raw.kind[:] = ODD
         raw.value = no_values(rows, form.value)
-    elif not len(raw.whole):
+    elif not len(raw.int_value):
         _read_floats(buffer, raw)
     parsed: dict[int, Line] = {}
     for row in np.flatnonzero(raw.kind == ODD).tolist():
@@ -198,7 +198,7 @@ def parse_block(data: bytes, path: str, first: int, form: LineFormat) -> ParsedB
         ]
         raw.keep(good)
     places = Places(f"{path}, line ", first + raw.line.astype(np.int64))
-    value = raw.whole if form.value == "int64" else raw.value
+    value = raw.int_value if form.value == "int64" else raw.value
     changes = Changes(raw.kind, ids[0], ids[1], value, places, raw.time)
     lines = ends + (not data.endswith(b"\n") and len(data) > 0)
     return ParsedBlock(changes, raw.stop.astype(np.int64), raw.time, bad, lines)
@@ -277,7 +277,7 @@ class _Raw:
         self.kind = column(np.uint8)
         self.source, self.target = column(np.int64), column(np.int64)
         self.value = column(np.float64, form.value != "int64")
-        self.whole = column(np.int64, form.value == "int64")
+        self.int_value = column(np.int64, form.value == "int64")
         self.time = column(np.float64, form.timed > 0)
         self.value_at, self.line = column(np.int64), column(np.int32)
         self.start, self.stop = column(np.int32), column(np.int32)
@@ -295,7 +295,7 @@ class _Raw:
         self.kind[row] = line.kind
         if integers:
             self.source[row], self.target[row] = line.source, line.target
-        for column, value in ((self.value, line.value), (self.whole, line.value)):
+        for column, value in ((self.value, line.value), (self.int_value, line.value)):
             if len(column):
                 column[row] = value
         if len(self.time):
@@ -347,7 +347,7 @@ def _strings(
 # line is marked `ODD` and left to the caller, so that `vertexsdk.graph.changes.line` alone
 # defines what a change is. Every line that may be a change has a row.
 
-BAD, ODD = 254, 255  # the kind of a row whose line is no change; is left to the caller
+BAD, ODD = 254, 255  # the kind of a row whose line is not a change; is left to the caller
 
 _ADD, _REMOVE, _CHANGE = 0, 1, 2
 
@@ -356,7 +356,7 @@ Ints = NDArray[np.int32]
 
 @njit
 def _ended(buffer: Bytes, p: int, end: int) -> bool:
-    """Whether a field that came so far ends here."""
+    """Return whether a field that reaches `p` ends there."""
     return p == end or _ends(buffer[p])
 
 
@@ -371,7 +371,7 @@ def _word(buffer: Bytes, p: int, end: int) -> int:
 
 @njit
 def _no_integer(buffer: Bytes, p: int, q: int, plus: bool) -> bool:
-    """Whether the word p..q-1 is no integer of any size; perhaps one with a `+`."""
+    """Return whether a word is not an integer of any size; `plus` allows the sign `+`."""
     if p < q and (buffer[p] == 45 or (plus and buffer[p] == 43)):
         p += 1
     other = p == q
@@ -401,7 +401,7 @@ def parse_changes(
     source: Longs,
     target: Longs,
     value: NDArray[np.float64],
-    whole: Longs,
+    int_value: Longs,
     value_at: Longs,
     time: NDArray[np.float64],
     line: Ints,
@@ -411,10 +411,10 @@ def parse_changes(
     """Parse the lines of `buffer[begin:end]` into the rows of the arrays; return their number.
 
     Args:
-        named: ids are strings: `source` and `target` get their places, see `text`.
+        named: ids are strings: `source` and `target` get their places (`SIZE_BITS`).
         timed: the number of the field which holds a time, from 1; 0 for none.
         kind: 0, 1 or 2, or `BAD` or `ODD`, for which of the others only the last three hold.
-        value, whole: one is empty; values go into the other, see `edge_attributes` for none.
+        value, int_value: one is empty; values go into the other, none as `NO_INT` or `NO_FLOAT`.
         value_at: the place of a float that the caller is to read, as it is `hard`; else -1.
         time: empty unless `timed`.
         line: the line's number, from 0; start, stop: its bounds.
@@ -463,13 +463,13 @@ def parse_changes(
                     target[row] = x
                 fields += 1
             elif fields == 3:
-                if what == _REMOVE:  # a value that nobody reads
+                if what == _REMOVE:  # the value is not read
                     q = _word(buffer, p, end)
                     good = q > p
-                elif len(whole) > 0:
+                elif len(int_value) > 0:
                     good, bad, x, q = _integer(buffer, p, end, True)
                     good = good and x != NO_INT
-                    whole[row] = x
+                    int_value[row] = x
                 else:
                     q = _word(buffer, p, end)
                     good = q > p
@@ -485,8 +485,8 @@ def parse_changes(
                 bad = _word(buffer, p, end) > p
             p = _skip(buffer, q, end)
         if fields == 3 or what == _REMOVE:
-            if len(whole) > 0:
-                whole[row] = NO_INT
+            if len(int_value) > 0:
+                int_value[row] = NO_INT
             else:
                 value[row] = NO_FLOAT
         if good:
@@ -500,5 +500,5 @@ def parse_changes(
         long = p - start[row] > LINE_BYTES
         if long:
             kind[row] = ODD
-        row += met > 0 or long  # a blank line or a comment is no row
+        row += met > 0 or long  # a blank line or a comment is not a row
     return row

@@ -80,7 +80,7 @@ class Changes:
                 member of an IntEnum.
 
         Raises:
-            InputError: an unknown sign, a row of another form, or a value that is no number.
+            InputError: an unknown sign, a row of another form, or a value that is not a number.
 
         >>> len(Changes.of([("+", "a", "b"), ("-", "b", "c")]))
         2
@@ -90,7 +90,7 @@ class Changes:
             value = row[3] if len(row) == 4 else None
             if len(row) not in (3, 4) or row[0] not in SIGNS or (row[0] == "~" and value is None):
                 raise InputError(
-                    f"{excerpt(row)} is no change; write ('+', source, target[, value])"
+                    f"{excerpt(row)} is not a change; write ('+', source, target[, value])"
                 )
             kinds.append(SIGNS[row[0]])
             sources.append(row[1])
@@ -155,14 +155,14 @@ class Changes:
         """Make changes from a DataFrame, in the order of its rows.
 
         Args:
-            frame: of Spark, pandas or Polars, or an Arrow table; columns
+            frame: a DataFrame of Spark, pandas or Polars, or an Arrow table; columns
                 `kind,source,target[,value]`; `kind` is "+", "-", "~" or "add", "remove", "change".
                 A value that is null, or NaN in pandas, leaves that of the edge.
-            value: the types of several edge attributes, see `edge_attributes`; they are columns.
+            value: the types of several edge attributes (`edge_attributes`); they are columns.
             time: the column with the time of each change: a timestamp, or a number of seconds.
 
         Raises:
-            InputError: a column is missing, or a row is no change; the message has its number.
+            InputError: a column is missing, or a row is not a change; the message has its number.
 
         >>> import pandas as pd
         >>> frame = pd.DataFrame({"kind": ["+", "-"], "source": [1, 2], "target": [2, 3]})
@@ -175,9 +175,9 @@ class Changes:
             check_columns(frame.columns, time)  # before Spark computes it
         table = arrow_table(frame, "the changes")
         check_columns(table.column_names, time)
-        whole = [n for n in table.column_names if pa.types.is_integer(table[n].type)]
-        integers = "source" in whole and "target" in whole
-        single = "int64" if "value" in whole else "float64"
+        integer_columns = [n for n in table.column_names if pa.types.is_integer(table[n].type)]
+        integers = "source" in integer_columns and "target" in integer_columns
+        single = "int64" if "value" in integer_columns else "float64"
         form = LineFormat(integers, value if attribute_types(value) else single)
         columns, bad, times = read_rows(table, form, "the changes", time)
         if len(bad):
@@ -210,7 +210,7 @@ class Changes:
 
     @property
     def are_integers(self) -> bool:
-        """Whether all ids are int64."""
+        """True if all ids are int64."""
         return bool(pa.types.is_integer(self.source.type) and pa.types.is_integer(self.target.type))
 
 
@@ -245,10 +245,10 @@ def _values(value: Any, size: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
 def _ids(ids: Any) -> Any:
     try:
         if isinstance(ids, pa.Array):
-            whole = pa.types.is_integer(ids.type)
-            if ids.null_count or not (whole or is_text(ids.type)):
+            integral = pa.types.is_integer(ids.type)
+            if ids.null_count or not (integral or is_text(ids.type)):
                 raise InputError("the ids of changes must be integers or strings")
-            return pc.cast(ids, pa.int64() if whole else pa.large_string())
+            return pc.cast(ids, pa.int64() if integral else pa.large_string())
         if isinstance(ids, np.ndarray) and ids.dtype.kind == "i" and ids.ndim == 1:
             return pa.array(ids.astype(np.int64, copy=False))
         values = list(ids) if not isinstance(ids, np.ndarray) else ids.tolist()
@@ -264,7 +264,7 @@ def _ids(ids: Any) -> Any:
 def described_changes(
     store: Store, ref: SegmentRef, value_dtype: str | None
 ) -> dict[str, Described]:
-    """What a stored segment of changes must have, of edges with these values."""
+    """Return what a stored segment of changes must have, of edges with these values."""
     table, types = store.table(ref), attribute_types(value_dtype)
     with store.naming_segment(ref):
         value = table.rows("value", 0, 0)

@@ -1,4 +1,4 @@
-"""A batch for the events level: changes of edges, and deltas that are no edges, in one order."""
+"""A batch for the events level: changes of edges, and deltas that are not edges, in one order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from vertexsdk.state.stored_pickles import unpickle
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A delta that is no edge: `gather` of `vertex` gets it with `delta.kind == kind`.
+    """A delta that is not an edge: `gather` of `vertex` gets it with `delta.kind == kind`.
 
     `at` says how many changes of edges of the batch come before it.
     """
@@ -67,30 +67,30 @@ class Deltas(Changes):
 
         Args:
             rows: as those of `Changes.of`, and `("send", vertex, kind[, value])` for deltas that
-                are no edges; `kind` is a string, `value` can be pickled.
+                are not edges; `kind` is a string, `value` can be pickled.
 
         Raises:
-            InputError: a row of another form, or a kind that is no string.
+            InputError: a row of another form, or a kind that is not a string.
         """
         edges: list[Sequence[Any]] = []
-        sent: list[Sent] = []
+        others: list[Sent] = []
         for row in rows:
             if not len(row) or row[0] != "send":
                 edges.append(row)
             elif len(row) not in (3, 4):
                 raise InputError(
-                    f"{excerpt(row)} is no delta; write ('send', vertex, kind[, value])"
+                    f"{excerpt(row)} is not a delta; write ('send', vertex, kind[, value])"
                 )
             else:
-                sent.append(_checked(Sent(len(edges), *row[1:])))
+                others.append(_checked(Sent(len(edges), *row[1:])))
         changes = Changes.of(edges)
-        named = _ids([s.vertex for s in sent])
+        named = _ids([s.vertex for s in others])
         source, target = changes.source, changes.target
-        if edges and sent and pa.types.is_integer(named.type) != changes.are_integers:
+        if edges and others and pa.types.is_integer(named.type) != changes.are_integers:
             source, target = changes.strings()  # as where some ids of changes are strings
             named = pc.cast(named, pa.large_string())
         ids = named.to_pylist()
-        deltas = tuple(Sent(s.at, i, s.kind, s.value) for s, i in zip(sent, ids, strict=True))
+        deltas = tuple(Sent(s.at, i, s.kind, s.value) for s, i in zip(others, ids, strict=True))
         return cls(changes.kind, source, target, changes.value, (), sent=deltas)
 
     @classmethod
@@ -117,13 +117,13 @@ class Deltas(Changes):
         numbers = [k for k, _ in steps if k is not None]
         low, high = (numbers[0], numbers[-1] + 1) if numbers else (0, 0)
         changes = Changes(**{f.name: getattr(self, f.name) for f in fields(Changes)})[low:high]
-        c, sent, done = changes, [], 0
+        c, deltas, done = changes, [], 0
         for k, s in steps:
             if k is not None:
                 done += 1
             elif s is not None:
-                sent.append(Sent(done, s.vertex, s.kind, s.value))
-        return Deltas(**vars(c), sent=tuple(sent))
+                deltas.append(Sent(done, s.vertex, s.kind, s.value))
+        return Deltas(**vars(c), sent=tuple(deltas))
 
     def sending(self, sent: Sequence[Sent], *, integers: bool) -> Deltas:
         """Return the same changes with other deltas among them.
@@ -142,23 +142,23 @@ class Deltas(Changes):
         return replace(self, sent=tuple(sent))
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return the deltas that are no edges as a column of the change log (a pickle, uint8)."""
-        sent = pickled(self.sent, "what a delta carries", "; send plain values", InputError)
-        return {"sent": np.frombuffer(sent, np.uint8)}
+        """Return the deltas that are not edges as a column of the change log (a pickle, uint8)."""
+        data = pickled(self.sent, "what a delta carries", "; send plain values", InputError)
+        return {"sent": np.frombuffer(data, np.uint8)}
 
     @classmethod
     def with_sent(cls, changes: Changes, columns: Mapping[str, NDArray[Any]]) -> Deltas:
         """Return the batch of `changes` and the result of `columns`.
 
-        This reads a pickle: whoever wrote it must be trusted.
+        This reads a pickle: its writer must be trusted.
 
         Raises:
             CorruptError: it is not one of deltas.
         """
-        sent = unpickle(columns["sent"].tobytes())
-        if not all(isinstance(one, Sent) for one in sent):
+        deltas = unpickle(columns["sent"].tobytes())
+        if not all(isinstance(one, Sent) for one in deltas):
             raise CorruptError("what was sent to vertices is not deltas")
-        return replace(cls.of_changes(changes), sent=sent)
+        return replace(cls.of_changes(changes), sent=deltas)
 
 
 def edges_only(program: Program, changes: Changes) -> Changes:
@@ -170,19 +170,19 @@ def edges_only(program: Program, changes: Changes) -> Changes:
     if program.algebra is not None and isinstance(changes, Deltas) and changes.sent:
         first = changes.sent[0]
         raise InputError(
-            f"{first.kind!r} for vertex {first.vertex!r} is no change of an edge: {program.name} "
-            "declares messages, so it takes in edges only; leave messages out (events level) to "
-            "gather other deltas"
+            f"{first.kind!r} for vertex {first.vertex!r} is not a change of an edge: "
+            f"{program.name} declares messages, so it takes in edges only; leave messages "
+            "out (events level) to gather other deltas"
         )
     return changes
 
 
-def _checked(sent: Sent) -> Sent:
-    if not isinstance(sent.kind, str) or not sent.kind:
+def _checked(delta: Sent) -> Sent:
+    if not isinstance(delta.kind, str) or not delta.kind:
         raise InputError(
-            f"a delta's kind is {excerpt(sent.kind)}; it must be a string such as 'RATING'"
+            f"a delta's kind is {excerpt(delta.kind)}; it must be a string such as 'RATING'"
         )
-    return sent
+    return delta
 
 
 class Ingester:
@@ -231,9 +231,10 @@ class Ingester:
         self._rows.append(("~", source, target, value))
 
     def send(self, vertex: Any, kind: str, value: Any = None) -> None:
-        """Send a vertex a delta that is no edge: `gather` gets it as `delta.kind`, `delta.value`.
+        """Send a vertex a delta that is not an edge.
 
-        The vertex comes to be if it is not there. Needs a program without `messages`.
+        `gather` gets it as `delta.kind` and `delta.value`. The vertex is created if it does not
+        exist. Needs a program without `messages`.
 
         Args:
             vertex: its id.

@@ -34,7 +34,7 @@ MOST_REASONS = 100  # of the bad lines of a block; the others are counted
 
 
 class Places(Sequence[str]):
-    """Where changes were read, formatted only when asked for: `prefix` and a number.
+    """The places where changes were read, formatted when asked for: `prefix` and a number.
 
     >>> Places("changes.txt, line ", np.array([3, 8]))[1]
     'changes.txt, line 8'
@@ -87,11 +87,11 @@ class BadLines:
 
 @dataclass(frozen=True, slots=True)
 class LineFormat:
-    """How lines are to be read.
+    """The format of lines of changes.
 
     Attributes:
         integers: ids are int64, so that another id makes a line bad; else they are strings.
-        value: dtype of edge values, see `edge_attributes`; with "int64" a fraction makes a line
+        value: dtype of edge values (`edge_attributes`); with "int64" a fraction makes a line
             bad.
         timed: the number of the field, from 1, which holds a time; 0 for none.
     """
@@ -133,7 +133,7 @@ def parse_line(text: str, form: LineFormat) -> Line | None:
     time = _time(fields, form.timed) if form.timed else 0.0
     sign = fields[0] if fields else ""
     if sign not in SIGNS:
-        raise ValueError(f"{excerpt(sign)} is no sign of a change; a line begins with +, - or ~")
+        raise ValueError(f"{excerpt(sign)} is not a sign of a change; a line begins with +, - or ~")
     kind = SIGNS[sign]
     types = attribute_types(form.value)
     if types:
@@ -148,7 +148,7 @@ def parse_line(text: str, form: LineFormat) -> Line | None:
     source, target = _ends_of(fields, form)
     value: Any = NO_INT if form.value == "int64" else NO_FLOAT
     if len(fields) == 4 and kind != REMOVE:
-        value = _whole(fields[3]) if form.value == "int64" else _number(fields[3], "value")
+        value = _int_of(fields[3]) if form.value == "int64" else _number(fields[3], "value")
     return Line(kind, source, target, value, time)
 
 
@@ -174,7 +174,7 @@ def _attributes(
             if read[name] is None:
                 raise ValueError(f"{excerpt(f)} is not one of {choices(members[name])}")
         else:
-            read[name] = _whole(number) if types[name] == "int64" else _number(number, name)
+            read[name] = _int_of(number) if types[name] == "int64" else _number(number, name)
     try:
         bits: NDArray[np.int64] = pack_rows([read], value)[0]
     except InputError as error:
@@ -196,9 +196,9 @@ def _number(field: str, what: str) -> float:
     try:
         number = float(_ascii_number(field))
     except ValueError:
-        raise ValueError(f"{what} {excerpt(field)} is no number") from None
+        raise ValueError(f"{what} {excerpt(field)} is not a number") from None
     if math.isnan(number):
-        raise ValueError(f"{what} NaN is no number")
+        raise ValueError(f"{what} NaN is not a number")
     return number
 
 
@@ -209,26 +209,26 @@ def _ascii_number(field: str) -> str:
     return field
 
 
-def _whole(field: str) -> int:
+def _int_of(field: str) -> int:
     try:
         number = int(_ascii_number(field))
     except ValueError:
-        raise ValueError(f"value {excerpt(field)} is no number") from None
+        raise ValueError(f"value {excerpt(field)} is not a number") from None
     if not NO_INT < number < 2**63:
-        raise ValueError(f"value {excerpt(field)} is no int64 value of an edge")
+        raise ValueError(f"value {excerpt(field)} is not an int64 value of an edge")
     return number
 
 
 def read_id(field: str, integers: bool) -> int | str:
     """Read an id; a ValueError says why it is none."""
     if not integers:
-        if not field.isprintable():  # a byte which is no UTF-8, among others
-            raise ValueError(f"id {excerpt(field)} is no text in UTF-8")
+        if not field.isprintable():  # a byte which is not UTF-8, among others
+            raise ValueError(f"id {excerpt(field)} is not text in UTF-8")
         return field
     digits = field.removeprefix("-")
     padded = digits.startswith("0") and field != "0"
     if padded or not (digits.isascii() and digits.isdecimal()):
-        raise ValueError(f"id {excerpt(field)} is no integer, but those of the graph are")
+        raise ValueError(f"id {excerpt(field)} is not an integer, but those of the graph are")
     number = int(digits) if len(digits) < 4000 else 2**63
     number = -number if field[0] == "-" else number
     if not -(2**63) <= number < 2**63:

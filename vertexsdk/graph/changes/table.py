@@ -1,6 +1,6 @@
 """Rows of a table as changes: columns `kind`, `source`, `target` and perhaps `value` and a time.
 
-A row that is no change is left out and reported, as a bad line of a file is.
+A row that is not a change is left out and reported, as a bad line of a file is.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def read_rows(
         table: with the columns that `check_columns` asks for.
         batch: how to call it where a row is bad.
         time_column: the column with the times, or None.
-        lines: of a text, the number of the line of each row.
+        lines: the line number of each row of a text.
         wrong: what is wrong with rows that are bad already.
 
     Returns:
@@ -113,8 +113,8 @@ def read_rows(
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:
-    whole = column.combine_chunks()
-    return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
+    combined = column.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
 
 
 def _ids(ids: pa.Array, form: LineFormat, checks: Checks, name: str) -> pa.Array:
@@ -161,7 +161,8 @@ def _values(table: pa.Table, form: LineFormat, checks: Checks) -> NDArray[Any]:
         raise InputError(f"the changes: value is {column.type}; make it a number")
     numbers = pc.fill_null(column, 1).to_numpy(zero_copy_only=False)
     unfit = unfit_values(numbers, dtype)
-    checks.append((unfit, lambda k: f"value {numbers[k]} is no {dtype.name} value of an edge"))
+    kind = "an int64" if dtype.kind == "i" else f"a {dtype.name}"
+    checks.append((unfit, lambda k: f"value {numbers[k]} is not {kind} value of an edge"))
     values = np.where(unfit, 1, numbers).astype(dtype)
     values[column.is_null().to_numpy(zero_copy_only=False)] = none
     return values
@@ -192,7 +193,7 @@ def _members(column: pa.Array, name: str, members: Members, checks: Checks) -> N
 
 
 def unfit_values(numbers: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[np.bool_]:
-    """Return which numbers are no values of an edge: NaN; for int64 fractions and the least too.
+    """Return which numbers cannot be values of an edge: NaN; for int64 fractions and the least too.
 
     >>> unfit_values(np.array([2.0, 0.5, np.inf, 2.0**63]), np.dtype("int64")).tolist()
     [False, True, True, True]
@@ -203,8 +204,8 @@ def unfit_values(numbers: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[np.bool
     elif numbers.dtype.kind != "f":
         unfit = (numbers > np.iinfo(np.int64).max) | (numbers == NO_INT)
     else:
-        whole = (numbers > -(2.0**63)) & (numbers < 2.0**63) & (np.floor(numbers) == numbers)
-        unfit = ~whole
+        integral = (numbers > -(2.0**63)) & (numbers < 2.0**63) & (np.floor(numbers) == numbers)
+        unfit = ~integral
     return unfit
 
 
@@ -221,7 +222,7 @@ def _parsed(column: pa.Array, dtype: np.dtype[Any], checks: Checks, what: str) -
             read[k] = 1 if text is None else float(_ascii_number(text))
         except ValueError:
             wrong[k] = True
-    checks.append((wrong, lambda k: f"{what} {excerpt(column[k].as_py())} is no number"))
+    checks.append((wrong, lambda k: f"{what} {excerpt(column[k].as_py())} is not a number"))
     return pa.array(read, mask=np.asarray(column.is_null()))
 
 

@@ -49,7 +49,7 @@ class EdgeColumns(NamedTuple):
     """The columns of edges.
 
     Attributes:
-        source, target, value: their names; None where there is no value.
+        source, target, value: their names; None without a value.
         text: the cells were read from a text: ids are integers where all print back as such.
         condition: which rows are edges; None is all.
     """
@@ -95,7 +95,7 @@ def edge_columns(names: Sequence[str], place: str, *, text: bool = False) -> Edg
 
 
 def string_ids(schema: pa.Schema, place: str) -> bool:
-    """Whether a source or target column is of strings; `place` is for errors."""
+    """Return whether a source or target column is of strings; `place` is for errors."""
     kinds = [schema.field(name).type for name in edge_columns(schema.names, place)[:2]]
     return any(is_text(k.value_type if pa.types.is_dictionary(k) else k) for k in kinds)
 

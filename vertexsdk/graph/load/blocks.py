@@ -148,12 +148,14 @@ def read_edges(blocks: Iterable[bytes]) -> tuple[list[Chunk], int]:
     return [chunk for _, chunk in ordered], valued
 
 
-def row_blocks(partition: int, own: LocalRows, partitions: int, valued: int) -> Iterator[Block]:
+def row_blocks(
+    partition: int, local_rows: LocalRows, partitions: int, valued: int
+) -> Iterator[Block]:
     """Yield a partition's rows, as blocks to itself, and its ghosts, to their owners."""
-    rows = own.rows
+    rows = local_rows.rows
     columns: dict[str, NDArray[Any] | None] = {
-        "ids": own.ids, "start": rows.start, "target": rows.target, "value": rows.value,
-        "reverse": rows.reverse, "ghost": own.ghost, "ghost_start": own.ghost_start,
+        "ids": local_rows.ids, "start": rows.start, "target": rows.target, "value": rows.value,
+        "reverse": rows.reverse, "ghost": local_rows.ghost, "ghost_start": local_rows.ghost_start,
     }  # fmt: skip
     counts = [rows.edges_read, rows.duplicates, rows.self_loops, valued]
     for name, array in columns.items():
@@ -165,7 +167,7 @@ def row_blocks(partition: int, own: LocalRows, partitions: int, valued: int) -> 
             yield partition, encode_bytes({"array": array[a : a + step]}, meta)
     for p in range(partitions):
         if p != partition:
-            yield p, encode_bytes(own.ghosts_of(p).to_columns(), {"from": partition})
+            yield p, encode_bytes(local_rows.ghosts_of(p).to_columns(), {"from": partition})
 
 
 def join_rows(blocks: Iterable[bytes], partitions: int) -> tuple[LocalRows, list[Inbound], int]:
@@ -196,5 +198,5 @@ def join_rows(blocks: Iterable[bytes], partitions: int) -> tuple[LocalRows, list
 
     *read, valued = counts
     rows = AdjacencyRows(*map(joined, ("start", "target", "value", "reverse")), *read)
-    own = LocalRows(joined("ids"), rows, joined("ghost"), joined("ghost_start"))
-    return own, ghosts, valued
+    local_rows = LocalRows(joined("ids"), rows, joined("ghost"), joined("ghost_start"))
+    return local_rows, ghosts, valued

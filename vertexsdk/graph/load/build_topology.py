@@ -48,7 +48,7 @@ class Variant:
 
     Attributes:
         direction: "out", "in", "both" or "undirected".
-        value: None, "float64", "int64", or the types of several attributes, see `edge_attributes`.
+        value: None, "float64", "int64", or the types of several attributes (`edge_attributes`).
         ghosts: "combined" (one per remote target) or "each" (one per remote edge).
         parallel: whether parallel edges are kept, of a graph that has them.
     """
@@ -226,7 +226,7 @@ def with_ghosts(
     """Return rows with the ghosts among their targets.
 
     Args:
-        ids, rows: see `LocalRows`.
+        ids, rows: as in `LocalRows`.
         partition, partitions: the number of this partition, and how many there are.
         owners: int32[n], the partition that owns each id.
         each_edge: a ghost per remote edge.
@@ -262,7 +262,7 @@ def _to_slots(target: NDArray[np.int32], slot_of: NDArray[np.int32]) -> None:
 
 
 def build_topology(
-    own: LocalRows,
+    local_rows: LocalRows,
     ghosts: Sequence[Inbound],
     variant: Variant,
     *,
@@ -271,10 +271,10 @@ def build_topology(
     vertices: VertexTable | None = None,
     threads: int = 1,
 ) -> Topology:
-    """Build the topology; `own.rows` is used up.
+    """Build the topology; `local_rows.rows` is used up.
 
     Args:
-        own: this partition's rows.
+        local_rows: this partition's rows.
         ghosts: for each partition those of its ghosts that this partition owns.
         variant: the part of the graph to build.
         partition: the number of this partition.
@@ -282,17 +282,17 @@ def build_topology(
         vertices: those of the vertex file that this partition owns.
         threads: the result does not depend on it.
     """
-    partitions, rows = len(ghosts), own.rows
-    ids, start, inbound_ids = own.ids, rows.start, [g.ids for g in ghosts]
+    partitions, rows = len(ghosts), local_rows.rows
+    ids, start, inbound_ids = local_rows.ids, rows.start, [g.ids for g in ghosts]
     if partitions > 1:
-        owners = (placement or Placement(partitions)).of(own.ids)
-        ids, start = _to_local(own, inbound_ids, variant, partition, owners, vertices)
+        owners = (placement or Placement(partitions)).of(local_rows.ids)
+        ids, start = _to_local(local_rows, inbound_ids, variant, partition, owners, vertices)
     value = rows.value
     if value is None and variant.value is not None and not len(rows.target):
         value = no_values(0, variant.value)  # edges may come
     inbound = [np.searchsorted(ids, some).astype(np.int32) for some in inbound_ids]
     all_inbound = np.concatenate(inbound)
-    slots = len(ids) + len(own.ghost)
+    slots = len(ids) + len(local_rows.ghost)
     in_start, in_source = transpose(start, rows.target, slots, all_inbound, threads)
     inbound_start = np.concatenate([[0], np.cumsum([len(i) for i in inbound])]).astype(np.int64)
     producers = in_order = inbound_order = None
@@ -307,8 +307,8 @@ def build_topology(
         ids=ids,
         start=start,
         target=rows.target,
-        ghost_ids=own.ids[own.ghost],
-        ghost_start=own.ghost_start,
+        ghost_ids=local_rows.ids[local_rows.ghost],
+        ghost_start=local_rows.ghost_start,
         inbound=all_inbound,
         inbound_start=inbound_start,
         in_start=in_start,
@@ -324,7 +324,7 @@ def build_topology(
 
 
 def _to_local(
-    own: LocalRows,
+    local_rows: LocalRows,
     inbound_ids: Sequence[NDArray[np.int64]],
     variant: Variant,
     partition: int,
@@ -339,27 +339,27 @@ def _to_local(
     Raises:
         RunError: more slots than an int32 can number.
     """
-    rows = own.rows
-    mine = own.ids[owners == partition]
+    rows = local_rows.rows
+    mine = local_rows.ids[owners == partition]
     named = [] if vertices is None else [vertices.ids]
     ids = np.concatenate([mine, *inbound_ids, *named])
     ids.sort(kind="stable")  # which merges what ascends, as all of these do
     ids = ids[np.concatenate([[True], ids[1:] != ids[:-1]])[: len(ids)]]
-    n, g = len(ids), len(own.ghost)
+    n, g = len(ids), len(local_rows.ghost)
     if n + g > _MOST_SLOTS:
         raise RunError(
             f"partition {partition} would have {n + g} vertices and ghosts, more than "
             f"{_MOST_SLOTS}; use more partitions"
         )
     local = np.flatnonzero(owners == partition)
-    slot_of = np.full(len(own.ids), -1, np.int32)
+    slot_of = np.full(len(local_rows.ids), -1, np.int32)
     slot_of[local] = np.searchsorted(ids, mine)
     if variant.ghosts == "each":
         remote = _remote_edges(rows, owners, partition)
         _to_slots(rows.target, slot_of)
         rows.target[remote] = n + np.arange(g, dtype=np.int32)
     else:
-        slot_of[own.ghost] = n + np.arange(g, dtype=np.int32)
+        slot_of[local_rows.ghost] = n + np.arange(g, dtype=np.int32)
         _to_slots(rows.target, slot_of)
     start = np.zeros(n + 1, np.int64)
     start[slot_of[local] + 1] = np.diff(rows.start)[local]

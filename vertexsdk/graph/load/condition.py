@@ -1,4 +1,4 @@
-"""Which rows of a source are edges: a condition of Arrow on their columns.
+"""The rows of a source that are edges: those for which a condition of Arrow holds.
 
 Arrow tells one missing column at a time, so the columns that a condition reads are found by giving
 it one more until it can be evaluated. Cells of text get the first type with which it can be.
@@ -33,7 +33,7 @@ class Condition:
     """A condition on the columns of edges; picklable.
 
     Attributes:
-        expression: of Arrow.
+        expression: an Arrow expression.
         names: further names of columns, with the names that these have.
     """
 
@@ -95,20 +95,20 @@ class Condition:
                 raise InputError(
                     f"{place}: the condition reads column {name!r}; columns are {', '.join(fields)}"
                 )
-            own = fields[name]
-            for kind in _OF_CELLS if text and is_text(own) else (own,):
-                found = fitting({**chosen, name: kind})
-                if found is not None:
-                    return found
+            field_type = fields[name]
+            for kind in _OF_CELLS if text and is_text(field_type) else (field_type,):
+                types = fitting({**chosen, name: kind})
+                if types is not None:
+                    return types
             return None
 
-        found = fitting({})
-        if found is None:
+        types = fitting({})
+        if types is None:
             raise InputError(
                 f"{place}: the condition {self.expression} does not fit the columns "
                 f"({first_line(errors[0])}); cast them, as by pc.field('NAME').cast('float64')"
             )
-        return found
+        return types
 
     def _why_not(self, kinds: Fields) -> Exception | None:
         """Why it cannot be evaluated on columns of these types."""
@@ -128,10 +128,10 @@ class Condition:
 
     def _names(self, schema: pa.Schema, roles: Mapping[str, str]) -> dict[str, str]:
         """The column for each name that may be used."""
-        own = {n: n for n in schema.names}
+        present = {n: n for n in schema.names}
         return {
-            **own,
-            **{n: old for n, old in {**dict(self.names), **roles}.items() if n not in own},
+            **present,
+            **{n: old for n, old in {**dict(self.names), **roles}.items() if n not in present},
         }
 
     def rows(

@@ -39,7 +39,7 @@ _NAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class CsvOptions:
-    """What a user says of CSV files.
+    """The options of CSV files, as a user gives them.
 
     Attributes:
         separator: between cells; None is a comma, and a tab in `.tsv`.
@@ -61,7 +61,7 @@ class CsvOptions:
 
 @dataclass(frozen=True, slots=True)
 class CsvLayout:
-    """How the lines of a CSV file are to be read.
+    """The layout of the lines of a CSV file.
 
     Attributes:
         columns: the name of each column, all different.
@@ -77,7 +77,7 @@ class CsvLayout:
 
     @property
     def schema(self) -> pa.Schema:
-        """That of the cells, see `read_cells`."""
+        """The schema of the cells that `read_cells` returns."""
         return pa.schema([(name, pa.large_string()) for name in self.columns])
 
 
@@ -95,7 +95,7 @@ class BadRow:
 
 
 def is_csv(path: str) -> bool:
-    """Whether a file is CSV, by its name.
+    """Return whether a file is CSV, by its name.
 
     >>> is_csv("a.csv"), is_csv("a.TSV.gz"), is_csv("csv"), is_csv("a.txt.gz")
     (True, True, False, False)
@@ -194,7 +194,7 @@ def _different(names: Sequence[str]) -> Iterator[str]:
 
 
 def is_foreign_header(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Whether the first row has names of columns, though none that are known."""
+    """Return whether the first row has names of columns, though none that are known."""
     if first and not first[0] and any(first):  # the row numbers of pandas and R have no name
         return True
     ends = [_is_number(cell) for cell in first[:2]]
@@ -215,7 +215,7 @@ def read_cells(
     Args:
         data: bytes, without a header.
         layout: that of the file.
-        path: of the file, for messages.
+        path: the file's path, for messages.
         first: returns the number of the first line in the file.
         across: whether a quoted cell may have line ends.
 
@@ -292,6 +292,6 @@ def _of_line(text: bytes, path: str, first: Callable[[], int], error: Exception)
 
 
 def filled(cells: Any) -> NDArray[np.bool_]:
-    """Which cells have text (bool[n])."""
+    """Return which cells have text (bool[n])."""
     lengths = pc.fill_null(pc.utf8_length(cells), 0)
     return np.asarray(lengths.to_numpy() > 0)

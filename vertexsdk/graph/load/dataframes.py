@@ -96,7 +96,7 @@ def select(
 
 
 def fetched(frame: DataFrame, columns: Iterable[str], place: str) -> list[pa.Array]:
-    """Bring columns of a DataFrame to this process; see `select`."""
+    """Bring columns of a DataFrame to this process."""
     with spark_failure():
         table = select(frame, columns, place).toArrow()
     return [c.combine_chunks() for c in table.columns]
@@ -145,11 +145,11 @@ class FrameBlocks(BlockSource):
     route: Callable[[int, Iterator[pa.RecordBatch]], Iterator[Block]]
 
     def collect(self, function: Callable[[int, Iterator[Block]], Iterable[Any]]) -> list[Any]:
-        """See `BlockSource`."""
+        """Call a function with each part's number and blocks, in tasks."""
         return in_tasks(self.frame, partial(_through, self.route, function))
 
     def rdd(self, spark: SparkSession) -> RDD[Block]:
-        """See `BlockSource`."""
+        """Return the blocks as an RDD."""
         function = partial(_block_rows, self.route)
         with spark_failure():
             rows = _mapped(self.frame, function, "destination int, block binary").rdd
@@ -157,8 +157,8 @@ class FrameBlocks(BlockSource):
 
 
 def _through(route: Any, function: Any, part: int, batches: Any) -> Iterable[Any]:
-    found: Iterable[Any] = function(part, route(part, batches))
-    return found
+    results: Iterable[Any] = function(part, route(part, batches))
+    return results
 
 
 def _block_rows(route: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -213,9 +213,9 @@ def csv_layouts(lines: DataFrame, options: CsvOptions) -> dict[str, CsvLayout]:
     with spark_failure():
         first = lines.where("start = 0")
         rows = _mapped(first, _heads, "path string, head binary").collect()
-    found = {path: edges_layout(bytes(head), path, options) for path, head in rows}
-    check_headers(found)
-    return found
+    layouts = {path: edges_layout(bytes(head), path, options) for path, head in rows}
+    check_headers(layouts)
+    return layouts
 
 
 def _heads(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -291,7 +291,7 @@ def edges_of(frame: DataFrame, columns: Mapping[str, str | None] | None = None) 
 
     Args:
         frame: the rows.
-        columns: see `chosen_columns`.
+        columns: as for `chosen_columns`.
 
     Raises:
         InputError: a column is missing or of another type, or the DataFrame cannot be read.
@@ -322,8 +322,8 @@ def _arrow_schema(frame: DataFrame) -> pa.Schema:
     for column in frame.schema:
         kind: Any = column.dataType
         if isinstance(kind, T.NumericType):
-            whole = isinstance(kind, T.IntegralType)
-            fields.append((column.name, pa.int64() if whole else pa.float64()))
+            integral = isinstance(kind, T.IntegralType)
+            fields.append((column.name, pa.int64() if integral else pa.float64()))
         elif isinstance(kind, (T.StringType, T.VarcharType, T.CharType)):
             fields.append((column.name, pa.string()))
         elif type(kind) in plain:
@@ -332,7 +332,7 @@ def _arrow_schema(frame: DataFrame) -> pa.Schema:
 
 
 class Rows(ABC):
-    """How the rows of a DataFrame are read as edges; picklable.
+    """The rows of a DataFrame, read as edges; picklable.
 
     Attributes:
         text: whether they are text.
@@ -342,7 +342,7 @@ class Rows(ABC):
 
     @abstractmethod
     def where(self, condition: Condition, frame: DataFrame) -> Rows:
-        """Return those of a frame's rows for which a condition holds; see `Edges.where`."""
+        """Return those of a frame's rows for which a condition holds."""
 
     @property
     def others(self) -> Sequence[str]:
@@ -367,45 +367,45 @@ class TextRows(Rows):
     condition: Condition | None = None
 
     def where(self, condition: Condition, frame: DataFrame) -> TextRows:
-        """See `Rows`."""
+        """Return the lines for whose value a condition holds."""
         condition.columns({"value": pa.float64()}, "the edges")
         return TextRows(condition.also(self.condition))
 
     def columns(self, value: str | None) -> list[str]:
-        """See `Rows`."""
+        """Return the column of the lines."""
         return ["value"]
 
     def chunks(
         self, batches: Iterable[pa.RecordBatch], value: str | None, codes: Codes
     ) -> Iterator[Chunk]:
-        """See `Rows`."""
+        """Yield the edges of the lines."""
         for batch in batches:
             yield lines_chunk(batch.column(0), value, codes, self.condition)
 
 
 @dataclass(frozen=True)
 class CsvRows(Rows):
-    """Lines of CSV files, see `csv_lines`."""
+    """Lines of CSV files, with the columns of `csv_lines`."""
 
     layouts: Mapping[str, CsvLayout]
     options: CsvOptions
     condition: Condition | None = None
 
     def where(self, condition: Condition, frame: DataFrame) -> CsvRows:
-        """See `Rows`."""
+        """Return the lines for which a condition holds."""
         for path, layout in self.layouts.items():
             names = csv_columns(layout, path, self.options)._replace(condition=condition)
             names.condition_columns(layout.schema, path)
         return replace(self, condition=condition.also(self.condition))
 
     def columns(self, value: str | None) -> list[str]:
-        """See `Rows`."""
+        """Return the columns of the lines, their files and their places."""
         return ["value", "path", "start"]
 
     def chunks(
         self, batches: Iterable[pa.RecordBatch], value: str | None, codes: Codes
     ) -> Iterator[Chunk]:
-        """See `Rows`."""
+        """Yield the edges of the lines."""
         return csv_chunks(batches, self.layouts, self.options, value, codes, self.condition)
 
 
@@ -416,11 +416,11 @@ class TableRows(Rows):
     present: tuple[str, ...]
     condition: Condition | None = None
     read: tuple[str, ...] = ()  # by the condition
-    names: tuple[tuple[str, str], ...] = ()  # see `Condition`
+    names: tuple[tuple[str, str], ...] = ()  # as in `Condition`
     text = False
 
     def where(self, condition: Condition, frame: DataFrame) -> TableRows:
-        """See `Rows`."""
+        """Return the rows for which a condition holds."""
         condition = replace(condition, names=self.names)
         ends = self.ends._replace(condition=condition)
         read = ends.condition_columns(_arrow_schema(frame), "the edges")
@@ -429,7 +429,7 @@ class TableRows(Rows):
 
     @property
     def others(self) -> Sequence[str]:
-        """See `Rows`."""
+        """The further columns that the condition reads."""
         return [name for name in self.read if name not in self.columns(None)[:3]]
 
     @property
@@ -438,7 +438,7 @@ class TableRows(Rows):
         return edge_columns(self.present, "the edges")._replace(condition=self.condition)
 
     def columns(self, value: str | None) -> list[str]:
-        """See `Rows`."""
+        """Return the columns of the ends, the values and the condition."""
         attributes = attribute_columns(self.present, value, "the edges")
         ends = [n for n in self.ends[:3] if n is not None]
         return [*dict.fromkeys([*ends, *attributes, *self.read])]
@@ -446,7 +446,7 @@ class TableRows(Rows):
     def chunks(
         self, batches: Iterable[pa.RecordBatch], value: str | None, codes: Codes
     ) -> Iterator[Chunk]:
-        """See `Rows`."""
+        """Yield the edges of the rows."""
         for batch in batches:
             yield batch_chunk(batch, self.ends, value, "the edges", codes)
 
@@ -465,21 +465,21 @@ class FrameEdges(RoutedEdges):
         return select(self._frame, self._rows.columns(value), "the edges", self._rows.others)
 
     def where(self, condition: Condition) -> FrameEdges:
-        """See `Edges`."""
+        """Return the edges for which a condition holds."""
         return FrameEdges(self._frame, self._rows.where(condition, self._frame))
 
     def blocks(self, spec: LoadSpec, names: Any) -> FrameBlocks:
-        """See `RoutedEdges`."""
+        """Return the edges as blocks, made in tasks of Spark."""
         route = partial(_route, spec, names, self._rows)
         return FrameBlocks(self._chosen(spec.variant.value), route)
 
     def sample(self, count: int) -> tuple[FrameEdges, float]:
-        """See `Edges`."""
+        """Return about so many of the rows, and their share."""
         frame, share = _limited(self._frame, count)
         return FrameEdges(frame, self._rows), share
 
     def distinct_ids(self, workers: Workers) -> Any:
-        """See `Edges`."""
+        """Return the distinct ids, collected in tasks of Spark."""
         function = partial(_distinct_ids, self._rows)
         return merged(without_fault(in_tasks(self._chosen(None), function)))
 
@@ -511,20 +511,20 @@ class RemoteEdges(DivisibleEdges):
         self._table: pa.Table | None = None
 
     def where(self, condition: Condition) -> RemoteEdges:
-        """See `Edges`."""
+        """Return the edges for which a condition holds."""
         return RemoteEdges(self._frame, self._rows.where(condition, self._frame))
 
     def sample(self, count: int) -> tuple[RemoteEdges, float]:
-        """See `Edges`."""
+        """Return about so many of the rows, and their share."""
         frame, share = _limited(self._frame, count)
         return RemoteEdges(frame, self._rows), share
 
     def parts(self, tasks: int) -> list[RemoteEdges]:
-        """See `DivisibleEdges`."""
+        """Return the edges as one part."""
         return [self]
 
     def read(self, value: str | None, codes: Codes, threads: int) -> Iterator[Chunk]:
-        """See `DivisibleEdges`."""
+        """Yield the edges; their rows are fetched first."""
         columns = self._rows.columns(value)
         if self._table is None or not {*columns} <= {*self._table.column_names}:
             with spark_failure():

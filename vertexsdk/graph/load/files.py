@@ -129,49 +129,49 @@ def layouts(paths: Sequence[str], form: Form) -> list[CsvLayout | None]:
     Raises:
         InputError: a file is not what its name says, or its columns are not those of edges.
     """
-    found: list[CsvLayout | None] = []
+    result: list[CsvLayout | None] = []
     for path in paths:
         if not os.path.getsize(path):
-            found.append(None)
+            result.append(None)
             continue
         if is_parquet(path):
             if form.format not in (None, "parquet"):
                 raise InputError(
                     f"{path}: looks like parquet, not {form.format}; leave out the format"
                 )
-            found.append(None)
+            result.append(None)
             continue
         if path.endswith(".parquet") or form.format == "parquet":
             raise InputError(f"{path}: not a Parquet file; rename it if it is text")
         head = head_of(path)
         if form.is_csv(path):
-            found.append(edges_layout(head, path, form.options) if head.strip() else None)
+            result.append(edges_layout(head, path, form.options) if head.strip() else None)
             continue
         check_encoding(head, path)
         if b"\r" in head and b"\n" not in head:
             raise InputError(f"{path}: lines end by CR alone; convert them, as by tr '\\r' '\\n'")
         _refuse_header(head, path)
-        found.append(None)
-    check_headers(dict(zip(paths, found, strict=True)))
-    if form.options != CsvOptions() and not any(found):
+        result.append(None)
+    check_headers(dict(zip(paths, result, strict=True)))
+    if form.options != CsvOptions() and not any(result):
         raise InputError(f"{paths[0]}: separator= and columns are of CSV files; name it .csv")
-    return found
+    return result
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a user says of the files of edges.
+    """The form of the files of edges, as a user gives it.
 
     Attributes:
         format: "text", "csv" or "parquet"; None: by name and content.
-        options: of CSV files.
+        options: for CSV files.
     """
 
     format: str | None = None
     options: CsvOptions = field(default_factory=CsvOptions)
 
     def is_csv(self, path: str) -> bool:
-        """Whether a file that is not Parquet is CSV."""
+        """Return whether a file that is not Parquet is CSV."""
         return self.format == "csv" or (self.format is None and is_csv(path))
 
 
@@ -223,10 +223,10 @@ def csv_columns(layout: CsvLayout, path: str, options: CsvOptions) -> EdgeColumn
     return columns._replace(value=options.value or columns.value)
 
 
-def check_headers(found: Mapping[str, CsvLayout | None]) -> None:
+def check_headers(layout_by_path: Mapping[str, CsvLayout | None]) -> None:
     """Raise InputError for a file without a header among files whose columns have another order."""
-    headed = {p: x for p, x in found.items() if x is not None and x.header}
-    for path, layout in found.items():
+    headed = {p: x for p, x in layout_by_path.items() if x is not None and x.header}
+    for path, layout in layout_by_path.items():
         if layout is None or layout.header:
             continue
         for other, of in headed.items():
@@ -236,7 +236,7 @@ def check_headers(found: Mapping[str, CsvLayout | None]) -> None:
 
 
 def names_ends(names: Iterable[str]) -> bool:
-    """Whether lower-case column names have those of the source and the target of an edge."""
+    """Return whether lower-case column names have those of the ends of an edge."""
     columns = {*names}
     return {"source", "target"} <= columns or {"src", "dst"} <= columns
 
@@ -294,11 +294,11 @@ def plan(files: Sequence[str], pieces: int, form: Form | None = None) -> list[Sp
     splits: list[Split] = []
     for path, csv in zip(files, layouts(files, form or Form()), strict=True):
         bytes_, columnar = os.path.getsize(path), is_parquet(path)
-        whole = path.endswith(PACKED) or (csv is not None and _ends_by_return(path))
+        undivided = path.endswith(PACKED) or (csv is not None and _ends_by_return(path))
         begin, end = (0, _row_groups(path)) if columnar else (0, bytes_)
         if csv is not None and csv.begin > len(codecs.BOM_UTF8):
             begin = csv.begin
-        if whole:
+        if undivided:
             splits += [Split(path, 0, max(bytes_, 1), csv=csv, whole=True)]
             continue
         here = min(pieces, -(-bytes_ // size))
@@ -308,7 +308,7 @@ def plan(files: Sequence[str], pieces: int, form: Form | None = None) -> list[Sp
 
 
 def _ends_by_return(path: str) -> bool:
-    """Whether the lines of a file end by carriage returns alone."""
+    """Return whether the lines of a file end by carriage returns alone."""
     head = head_of(path)
     return b"\r" in head and b"\n" not in head
 
@@ -318,7 +318,7 @@ def sample(split: Split, count: int) -> tuple[Split, float]:
 
     Args:
         split: the whole file.
-        count: of a Parquet file whole row groups are returned.
+        count: how many edges; of a Parquet file, whole row groups are returned.
     """
     if split.parquet:
         import pyarrow.parquet as pq
@@ -351,7 +351,7 @@ def unreadable(path: str) -> InputError:
 
 
 def is_parquet(path: str) -> bool:
-    """Whether a file begins as Parquet does.
+    """Return whether a file begins as Parquet does.
 
     Raises:
         InputError: it cannot be read, or went away.
@@ -509,7 +509,7 @@ def csv_chunk(
 
     Args:
         cells: bytes of whole lines.
-        layout, path: of the file.
+        layout, path: the file's.
         names: the columns of edges.
         value, codes: as those of `parse_chunk`.
         first: returns the number of the first line.

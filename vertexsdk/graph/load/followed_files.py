@@ -30,7 +30,7 @@ class FollowedFile:
     """One file and how far it was read.
 
     Args:
-        path: of the file.
+        path: the file's path.
         offset: bytes that were read before.
         moved: it came as a whole, so its last line needs no end; it must not grow.
         kind: what it is called in messages.
@@ -80,14 +80,14 @@ class FollowedFile:
         except OSError as error:
             raise InputError(
                 f"{self.path}: cannot be read at byte {self.offset:,} ({error.strerror}); "
-                "put it back and start the stream again, which goes on from there"
+                "put it back and start the stream again, which continues from there"
             ) from None
         if size and not self.line:
             self.line = 1 + lines_before(self.path, self.offset)
         return data, size
 
     def advance(self, size: int, lines: int) -> None:
-        """Go on after so many bytes, which are so many lines."""
+        """Continue after so many bytes, which are so many lines."""
         self.offset += size
         self.line += lines
 
@@ -111,11 +111,11 @@ class FollowedFile:
             while True:
                 file.seek(self.offset)
                 data = file.read(want)
-                whole = len(data) < want
-                end = len(data) if whole and ending else data.rfind(b"\n") + 1
-                if not end and not whole:
+                complete = len(data) < want
+                end = len(data) if complete and ending else data.rfind(b"\n") + 1
+                if not end and not complete:
                     end = data.rfind(b"\r", 0, -1) + 1
-                if end or whole:
+                if end or complete:
                     return data[:end], end
                 if want > LINE_BYTES:
                     return data[: LINE_BYTES + 1], self._long_line(file, ending)
@@ -137,10 +137,10 @@ class FollowedFiles(ABC, Generic[B]):
     """Files, directories and globs, to be iterated over once.
 
     Args:
-        paths: of this machine.
+        paths: local files.
         follow: wait for more at the end, and for files that are not there yet.
         idle: with `follow`, end when nothing has come for so many seconds; None never ends.
-        after: for each source that was read before, the offset to go on from.
+        after: for each source that was read before, the offset to continue from.
 
     Attributes:
         kind: what a file is called in messages.
@@ -184,7 +184,7 @@ class FollowedFiles(ABC, Generic[B]):
         """
 
     def open(self, path: str, offset: int, moved: bool) -> FollowedFile:
-        """Return a file that is read for the first time; see `FollowedFile`."""
+        """Return a file that is read for the first time."""
         return FollowedFile(path, offset, moved, self.kind)
 
     def _current_files(self) -> list[FollowedFile]:
@@ -213,7 +213,7 @@ class FollowedFiles(ABC, Generic[B]):
 
     @property
     def behind_bytes(self) -> int:
-        """How many bytes of the files were not read yet."""
+        """The number of bytes of the files that were not read yet."""
         return sum(one.left() for one in list(self._files.values()))
 
     def stop(self) -> None:
@@ -240,7 +240,7 @@ class FollowedFiles(ABC, Generic[B]):
             self._stopped.wait(max(self.poll, 10 * (now - began) * (not got)))
 
     def _pass(self, ending: bool) -> Iterator[B]:
-        """What there is now; when it is the end, also lines which no line end follows."""
+        """Yield what there is now; at the end, also lines without a line end."""
         for one in self._current_files():
             yield from self.read(one, ending)
         self.looks += 1

@@ -85,13 +85,13 @@ def lines_of(descriptor: int, begin: int, end: int) -> tuple[NDArray[np.uint8], 
     slack = _SLACK
     while True:
         buffer = np.empty(end - origin + slack, np.uint8)
-        whole = len(buffer)
+        size = len(buffer)
         buffer = buffer[: os.preadv(descriptor, [buffer.data], origin)]
         first = _next_line(buffer, 0) if begin > 0 else 0
         if first >= end - origin:
             return buffer, 0, 0
         last = _next_line(buffer, end - origin - 1)
-        if len(buffer) < whole or buffer[last - 1] == 10 or slack >= text.LINE_BYTES:
+        if len(buffer) < size or buffer[last - 1] == 10 or slack >= text.LINE_BYTES:
             return buffer, first, last
         slack *= 16
 
@@ -194,12 +194,12 @@ def parse_chunk(
     lines = text.count_lines(buffer, begin, end) + 1
     read = "float64" if value is None and condition is not None else value
     floats = np.empty(lines if read == "float64" else 0)
-    whole = np.empty(lines if value == "int64" else 0, np.int64)
+    integers = np.empty(lines if value == "int64" else 0, np.int64)
     hard_row, hard_at = np.empty(len(floats), np.int32), np.empty(len(floats), np.int64)
     report = np.zeros(6, np.int64)
     source, target = np.empty(lines, np.int64), np.empty(lines, np.int64)
     rows = text.parse_edges(
-        buffer, begin, end, codes is not None, source, target, floats, whole, hard_row, hard_at,
+        buffer, begin, end, codes is not None, source, target, floats, integers, hard_row, hard_at,
         report,
     )  # fmt: skip
     if report[0] != text.OK:
@@ -207,7 +207,7 @@ def parse_chunk(
     hards = int(report[4])
     if hards:
         floats[hard_row[:hards]] = hard_floats(buffer, hard_at[:hards])
-    numbers = None if read is None else (floats if len(floats) else whole)
+    numbers = None if read is None else (floats if len(floats) else integers)
     left_out = 0
     if condition is not None and numbers is not None:
         batch = pa.RecordBatch.from_pydict({"value": numbers[:rows]})
@@ -229,7 +229,7 @@ def parse_chunk(
 
 
 def tokens(buffer: NDArray[np.uint8], places: NDArray[np.int64]) -> pa.LargeStringArray:
-    """Return the tokens at some places, see `text.SIZE_BITS`, as an Arrow array.
+    """Return the tokens at some places (`text.SIZE_BITS`) as an Arrow array.
 
     Raises:
         LineError: a token is not UTF-8, or an integer beyond int64.

@@ -88,7 +88,7 @@ class LoadSpec:
 
     @property
     def mode(self) -> int:
-        """The direction in which edges are followed; see `edge_mode`."""
+        """The direction in which edges are followed."""
         return edge_mode(self.variant.direction, self.undirected)
 
     def key_of(self, partition: int) -> str:
@@ -139,7 +139,7 @@ class RoutedEdges(Edges):
 
     @abstractmethod
     def blocks(self, spec: LoadSpec, names: Any) -> BlockSource:
-        """Return the edges as blocks for partitions, see `edge_blocks`.
+        """Return the edges as blocks for partitions, as `edge_blocks` makes them.
 
         Args:
             names: a broadcast of all string ids, or None for integers.
@@ -151,7 +151,7 @@ class LocalEdges(Edges):
 
     @abstractmethod
     def read(self, value: str | None, codes: Codes, threads: int) -> Iterator[Chunk]:
-        """Yield all edges; see `read_chunks`.
+        """Yield all edges in chunks.
 
         Raises:
             InputError: bad input; names the file and line where there is one.
@@ -166,15 +166,15 @@ class DivisibleEdges(LocalEdges):
         """Divide the edges, in order, for about so many tasks."""
 
     def sample(self, count: int) -> tuple[Edges, float]:
-        """See `Edges`; of these, one of many parts."""
+        """Return one of many parts, and its share of the edges."""
         parts = self.parts(_MANY)
         return parts[len(parts) // 2], 1 / len(parts)
 
     def distinct_ids(self, workers: Workers) -> Any:
-        """See `Edges`."""
+        """Return the distinct ids; the workers read the parts."""
         parts = tuple(self.parts(max(workers.partitions, default_threads())))
-        found = workers.run(partial(_distinct_ids_of, parts, workers.partitions))
-        return merged(without_fault([ids for share in found for ids in share]))
+        ids_per_worker = workers.run(partial(_distinct_ids_of, parts, workers.partitions))
+        return merged(without_fault([ids for share in ids_per_worker for ids in share]))
 
 
 def _share(parts: Sequence[Any], partition: int, partitions: int) -> range:
@@ -231,8 +231,9 @@ def load(
         RunError: a task failed.
     """
     stays, blocks = workers.resident, None
-    sent = transport.broadcast(vertices) if vertices is not None else None
-    task = LoadTask(spec, sent, names, ("sort", "build") if spec.partitions > 1 else ("build",))
+    vertices_broadcast = transport.broadcast(vertices) if vertices is not None else None
+    steps: tuple[Step, ...] = ("sort", "build") if spec.partitions > 1 else ("build",)
+    task = LoadTask(spec, vertices_broadcast, names, steps)
     if spec.partitions == 1 and isinstance(edges, LocalEdges):
         task = replace(task, alone=edges)
     elif isinstance(edges, DivisibleEdges):
@@ -262,9 +263,9 @@ class LoadTask:
     Attributes:
         vertices: a broadcast of the vertices named apart, or None.
         names: a broadcast of all string ids, or None for integers.
-        steps: of the load, in order.
+        steps: the steps of the load, in order.
         alone: the edges, if the only partition reads them all.
-        parts: of the edges, if partitions read them.
+        parts: the parts of the edges, if partitions read them.
     """
 
     spec: LoadSpec
@@ -333,11 +334,11 @@ class LoadTask:
         if spec.partitions == 1:
             chunks, valued = read_edges(blocks) if self.alone is None else self._read_alone()
             ghosts = [NO_GHOSTS]
-            own = self._sorted(chunks, 0, [] if table is None else [table.ids])
+            local_rows = self._sorted(chunks, 0, [] if table is None else [table.ids])
         else:
-            own, ghosts, valued = join_rows(blocks, spec.partitions)
+            local_rows, ghosts, valued = join_rows(blocks, spec.partitions)
             table = table and table.owned_by(partition, spec.placement)
-        return self._store(partition, own, ghosts, table, valued)
+        return self._store(partition, local_rows, ghosts, table, valued)
 
     def _read_alone(self) -> tuple[list[Chunk], int]:
         assert self.alone is not None
@@ -355,16 +356,16 @@ class LoadTask:
     def _store(
         self,
         partition: int,
-        own: LocalRows,
+        local_rows: LocalRows,
         ghosts: Sequence[Inbound],
         vertices: VertexTable | None,
         valued: int,
     ) -> bytes:
-        spec, rows = self.spec, own.rows
+        spec, rows = self.spec, local_rows.rows
         counts = (rows.edges_read, rows.duplicates, rows.self_loops)  # building uses up the rows
         placement = None if spec.table_key is None else spec.placement.keep(spec.table_key)
         topology = build_topology(
-            own, ghosts, spec.variant, partition=partition, placement=placement,
+            local_rows, ghosts, spec.variant, partition=partition, placement=placement,
             vertices=vertices, threads=self.threads,
         )  # fmt: skip
         if self.names is not None:
@@ -377,7 +378,7 @@ class LoadTask:
 
 
 def _consumed(blocks: Blocks) -> Iterator[bytes]:
-    """The blocks in order; each is freed as soon as whoever takes it lets go of it."""
+    """Yield the blocks in order; each is freed as soon as the caller drops it."""
     blocks.reverse()
     while blocks:
         yield blocks.pop()[1]
@@ -395,46 +396,46 @@ class FileEdges(DivisibleEdges):
 
     @property
     def text(self) -> bool:  # type: ignore[override]
-        """See `Edges`."""
+        """True if no file is Parquet."""
         return not any(map(files.is_parquet, self.files))
 
     @property
     def strings(self) -> bool:  # type: ignore[override]
-        """See `Edges`."""
+        """True if a Parquet file has string ids."""
         tables = filter(files.is_parquet, self.files)
         return any(string_ids(files.parquet_schema(f), f) for f in tables)
 
     def parts(self, tasks: int) -> list[FileEdges]:
-        """See `DivisibleEdges`."""
+        """Divide the files, in order, for about so many tasks."""
         if self.most is not None:
             return [self]
         splits = self._splits(tasks) if self.part is None else self.part.divided(tasks)
         return [replace(self, files=(s.path,), part=s) for s in splits]
 
     def remarks(self, valued: bool) -> Sequence[str]:
-        """See `Edges`."""
+        """Return what is to be said of the first file."""
         return files.remarks(self.files[0], self.form, valued)
 
     def _splits(self, pieces: int) -> list[Split]:
         return files.plan(self.files, pieces, self.form)
 
     def sample(self, count: int) -> tuple[FileEdges, float]:
-        """See `Edges`."""
-        whole = self._splits(1)
-        split = max(whole, key=lambda s: s.end - s.begin)
+        """Return about so many edges of the largest file, and their share of all."""
+        splits = self._splits(1)
+        split = max(splits, key=lambda s: s.end - s.begin)
         piece, share = files.sample(split, count)
-        sizes = [os.path.getsize(s.path) for s in whole]
+        sizes = [os.path.getsize(s.path) for s in splits]
         share *= os.path.getsize(split.path) / sum(sizes)
         most = count if piece.parquet or piece.whole else None
         return replace(self, files=(split.path,), part=piece, most=most), share
 
     def where(self, condition: Condition) -> FileEdges:
-        """See `Edges`."""
+        """Return the edges for which a condition holds."""
         files.check_condition(condition, self.files, self.form)
         return replace(self, condition=condition.also(self.condition))
 
     def read(self, value: str | None, codes: Codes, threads: int) -> Iterator[Chunk]:
-        """See `DivisibleEdges`."""
+        """Yield the edges in chunks."""
         left = self.most
         for split in self._splits(1) if self.part is None else [self.part]:
             options = self.form.options

@@ -1,4 +1,4 @@
-"""Sources of edges: files and arrays; see `load_task.Edges`, and `dataframes` for Spark's.
+"""Sources of edges: files and arrays; `dataframes` has those of Spark.
 
 Tasks read files on this machine by themselves. Of files on other file systems, or in packings that
 only Spark knows, Spark reads the lines; a test checks that both give the same result.
@@ -102,11 +102,11 @@ class ArrayEdges(LocalEdges, RoutedEdges):
 
     table: pa.Table
     condition: Condition | None = None
-    names: tuple[tuple[str, str], ...] = ()  # of columns that had others, see `Condition`
+    names: tuple[tuple[str, str], ...] = ()  # of columns that had others, as in `Condition`
 
     @property
     def strings(self) -> bool:  # type: ignore[override]
-        """See `Edges`."""
+        """True if ids are strings."""
         return string_ids(self.table.schema, "the edges")
 
     @classmethod
@@ -129,31 +129,31 @@ class ArrayEdges(LocalEdges, RoutedEdges):
         return cls(pa.table(columns))
 
     def read(self, value: str | None, codes: Codes, threads: int) -> Iterator[Chunk]:
-        """See `LocalEdges`."""
+        """Yield the edges in chunks."""
         columns = edge_columns(self.table.column_names, EDGES)._replace(condition=self.condition)
         for batch in self.table.to_batches(_ROWS):
             yield batch_chunk(batch, columns, value, "the edges", codes)
 
     def blocks(self, spec: LoadSpec, names: Any) -> LocalBlocks:
-        """See `RoutedEdges`."""
+        """Return the edges as blocks, made in this process."""
         chunks = self.read(spec.variant.value, lookup(names), 1)
         return LocalBlocks(route_chunks(spec, chunks, 0, ()))
 
     def sample(self, count: int) -> tuple[ArrayEdges, float]:
-        """See `Edges`."""
+        """Return rows from the middle, and their share."""
         rows = self.table.num_rows
         part = self.table.slice(max(rows - count, 0) // 2, count)
         return replace(self, table=part), part.num_rows / max(rows, 1)
 
     def where(self, condition: Condition) -> ArrayEdges:
-        """See `Edges`."""
+        """Return the edges for which a condition holds."""
         condition = replace(condition, names=self.names)
         columns = edge_columns(self.table.column_names, EDGES)._replace(condition=condition)
         columns.condition_columns(self.table.schema, EDGES)
         return replace(self, condition=condition.also(self.condition))
 
     def distinct_ids(self, workers: Workers) -> Any:
-        """See `Edges`."""
+        """Return the distinct ids, read in this process."""
         ids = DistinctIds()
         for _ in self.read(None, ids, 1):
             pass
@@ -165,7 +165,7 @@ def table_edges(frame: Any, columns: Mapping[str, str | None]) -> ArrayEdges:
 
     Args:
         frame: a DataFrame of pandas or Polars, or anything that Arrow takes as a table.
-        columns: see `chosen_columns`.
+        columns: as for `chosen_columns`.
 
     Raises:
         InputError: a column is missing, has another type, or lacks a value.
@@ -242,7 +242,7 @@ def arrays_of_scipy(matrix: Any) -> tuple[list[Any], dict[str, Any]]:
     """Return [source, target, value], and the options of `Graph.from_arrays`.
 
     Raises:
-        InputError: the matrix is not square, or its entries are no real numbers.
+        InputError: the matrix is not square, or its entries are not real numbers.
     """
     if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InputError(f"the matrix has shape {matrix.shape}; an adjacency matrix is square")

@@ -47,7 +47,7 @@ def chosen_columns(
 
 
 def is_table(value: object) -> bool:
-    """Whether a value is a DataFrame of Spark, pandas or Polars, or what Arrow takes as a table."""
+    """Return whether a value is a DataFrame, or a table that Arrow can read."""
     if is_dataframe(value) or hasattr(value, "__arrow_c_stream__") or _is_pandas(value):
         return True
     return type(value).__module__.split(".")[0] == "polars" and hasattr(value, "collect")
@@ -60,7 +60,7 @@ def arrow_table(frame: Any, place: str) -> pa.Table:
     kinds, and values.
 
     Raises:
-        InputError: it is no table, or two columns have the same name.
+        InputError: it is not a table, or two columns have the same name.
     """
     if isinstance(frame, pa.Table):
         table = frame
@@ -78,7 +78,7 @@ def arrow_table(frame: Any, place: str) -> pa.Table:
             table = pa.table(frame.to_arrow() if hasattr(frame, "to_arrow") else frame)
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise InputError(
-                f"{place}: {type(frame).__name__} is no table that Arrow can read "
+                f"{place}: {type(frame).__name__} is not a table that Arrow can read "
                 f"({first_line(error)})"
             ) from None
     if len({*table.column_names}) < table.num_columns:

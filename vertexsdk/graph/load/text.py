@@ -69,7 +69,7 @@ def long_line(buffer: Bytes, begin: int, end: int) -> int:
 
 @njit
 def _ends(c: int) -> bool:
-    """Whether a byte ends a field: a blank, tab, comma, newline or carriage return."""
+    """Return whether a byte ends a field: a blank, tab, comma, newline or carriage return."""
     return c <= _COMMA and (_ENDS >> np.uint64(c)) & np.uint64(1) != 0
 
 
@@ -122,14 +122,14 @@ def _integer(buffer: Bytes, p: int, end: int) -> tuple[int, Long, int]:
 
 @njit
 def padded(buffer: Bytes, p: int, q: int) -> bool:
-    """Whether the integer p..q-1 would print back otherwise: `007`, `-0`."""
+    """Return whether the integer p..q-1 would print back otherwise: `007`, `-0`."""
     first = p + (buffer[p] == 45)
     return first < q and buffer[first] == 48 and q > p + 1
 
 
 @njit
 def _id(buffer: Bytes, p: int, end: int) -> tuple[int, Long, int]:
-    """Parse an int64 that prints back as it is written; see `_integer`."""
+    """Parse an int64 that prints back as it is written: (status, value, end)."""
     status, x, q = _integer(buffer, p, end)
     return NOT_INTEGER if padded(buffer, p, q) else status, x, q
 
@@ -232,7 +232,7 @@ def parse_value(
 
 @njit
 def place_of(p: int, q: int) -> Long:
-    """Return the place of the token p..q-1; see `SIZE_BITS`."""
+    """Return the place of the token p..q-1 (`SIZE_BITS`)."""
     return np.int64(p) << SIZE_BITS | np.int64(q - p)
 
 
@@ -245,7 +245,7 @@ def parse_edges(
     source: Longs,
     target: Longs,
     value: NDArray[np.float64],
-    whole: Longs,
+    int_value: Longs,
     hard_row: NDArray[np.int32],
     hard_at: Longs,
     report: Longs,
@@ -253,12 +253,12 @@ def parse_edges(
     """Parse the lines of `buffer[begin:end]` into the rows of the arrays; return their number.
 
     Ids are int64, or strings if `named`, and given by their places. Values go into `value`, or as
-    int64 into `whole`; the other array, or both, have length 0 (values are then only checked). A
-    line without a value has value 1. `report` (int64[6]) receives status, position of the bad
+    int64 into `int_value`; the other array, or both, have length 0 (values are then only checked).
+    A line without a value has value 1. `report` (int64[6]) receives status, position of the bad
     field, least id, greatest id, number of hard values, number of lines with a value. The row and
     place of each hard value go into `hard_row`, `hard_at`.
     """
-    keep, integers = len(value) > 0, len(whole) > 0
+    keep, integers = len(value) > 0, len(int_value) > 0
     least: Long = np.int64(0x7FFFFFFFFFFFFFFF)
     most: Long = np.int64(-0x8000000000000000)
     row, hards, valued = 0, 0, 0
@@ -307,7 +307,7 @@ def parse_edges(
                 p = at
                 break
             if integers:
-                whole[row] = i
+                int_value[row] = i
             elif keep:
                 value[row] = v
                 if hard:
@@ -318,7 +318,7 @@ def parse_edges(
         elif keep:
             value[row] = 1.0
         elif integers:
-            whole[row] = 1
+            int_value[row] = 1
         row += 1
         p = _line_end(buffer, p, end) + 1
     report[0], report[1], report[2], report[3] = status, p, least, most

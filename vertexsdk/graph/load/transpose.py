@@ -150,10 +150,10 @@ def order_producers(
     producers: NDArray[np.int64],
     inbound_start: NDArray[np.int64],
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Order by producers' ids what a ghost per edge brings; see `Topology`.
+    """Order by producers' ids what a ghost per edge brings.
 
     Args:
-        ids: of the partition's vertices.
+        ids: the ids of the partition's vertices.
         in_start, in_source: the transposed adjacency.
         producers: the ids behind inbound ghosts.
         inbound_start: the bounds of each other partition's ghosts.

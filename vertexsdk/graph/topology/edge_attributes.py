@@ -94,8 +94,8 @@ def member_numbers(
     """Return the numbers of members in a column of names or numbers.
 
     Args:
-        column: of any type, also a dictionary.
-        members: of the attribute.
+        column: a column of any type, also a dictionary.
+        members: the attribute's members.
 
     Returns:
         The number of each row, for a null that of what is left out; and which rows are not members.
@@ -192,7 +192,7 @@ def _kinds(value: str | None) -> list[str]:
 
 
 def is_left_out(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which numbers (float[k] or int[k]) are no values.
+    """Return which numbers (float[k] or int[k]) are not values.
 
     >>> is_left_out(np.array([1, NO_INT])).tolist()
     [False, True]

@@ -1,6 +1,6 @@
 """String vertex ids: the engine computes with codes, an interpreted method sees strings.
 
-Codes and strings order alike, see `StringIds` and `NameCodes`.
+Codes and strings order alike (`StringIds`, `NameCodes`).
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class NamedCodes(Protocol):
 
 
 class Namer(Protocol):
-    """How string ids stand for what an engine calls its vertices."""
+    """Translates between string ids and what an engine calls its vertices."""
 
     def decode(self, code: Any) -> Any:
         """Return the string that a method sees."""

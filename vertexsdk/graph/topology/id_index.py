@@ -45,11 +45,11 @@ def _count(x: np.uint64) -> np.int32:
 
 
 @njit
-def _ranks(words: NDArray[np.uint64], before: NDArray[np.int32]) -> Any:
-    """Fill `before` with the number of ones before each word; return their total."""
+def _ranks(words: NDArray[np.uint64], preceding_ones: NDArray[np.int32]) -> Any:
+    """Fill `preceding_ones` with the number of ones before each word; return their total."""
     total: Any = 0
     for k in range(len(words)):
-        before[k] = total
+        preceding_ones[k] = total
         total += _count(words[k])
     return total
 
@@ -71,7 +71,7 @@ def _members(words: NDArray[np.uint64], base: int, out: NDArray[np.int64]) -> No
 @njit
 def _look(
     words: NDArray[np.uint64],
-    before: NDArray[np.int32],
+    preceding_ones: NDArray[np.int32],
     base: int,
     ids: NDArray[Any],
     out: NDArray[np.int32],
@@ -81,7 +81,7 @@ def _look(
         k = np.uint64(np.int64(ids[i]) - base)
         w = k >> np.uint64(6)
         below = words[w] & ((np.uint64(1) << (k & np.uint64(63))) - np.uint64(1))
-        out[i] = before[w] + _count(below)
+        out[i] = preceding_ones[w] + _count(below)
 
 
 def replace_ids(
@@ -113,32 +113,33 @@ def replace_ids(
     workers = min(threads, len(some), max(1, 2 * total // words))
 
     def mark(k: int) -> NDArray[np.uint64]:
-        own = allocate(words, np.uint64)
+        bitmap_part = allocate(words, np.uint64)
         for array in some[k::workers]:
-            _mark(own, least, array)
-        return own
+            _mark(bitmap_part, least, array)
+        return bitmap_part
 
     bitmap, *rest = map_threaded(mark, range(workers), workers)
     some.clear()
     for other in rest:
         bitmap |= other
-    before = allocate(words, np.int32)
-    ids = np.empty(_ranks(bitmap, before), np.int64)
+    preceding_ones = allocate(words, np.int32)
+    ids = np.empty(_ranks(bitmap, preceding_ones), np.int64)
     _members(bitmap, least, ids)
 
     def look(k: int) -> None:
         given = arrays[k]
-        own = given.dtype == np.int32 and given.flags.writeable
-        arrays[k] = given if own else allocate(len(given), np.int32)
-        if not (own and least == 0 and len(ids) == words * 64):  # else they are their positions
-            _look(bitmap, before, least, given, arrays[k])
+        in_place = given.dtype == np.int32 and given.flags.writeable
+        arrays[k] = given if in_place else allocate(len(given), np.int32)
+        # ids that are all of 0..n-1 are their positions
+        if not (in_place and least == 0 and len(ids) == words * 64):
+            _look(bitmap, preceding_ones, least, given, arrays[k])
 
     list(map_threaded(look, range(len(arrays)), threads))
     return ids
 
 
 def _by_table(arrays: list[NDArray[Any]], extra: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
-    """See `replace_ids`."""
+    """Do the work of `replace_ids` with an Arrow dictionary instead of bitmaps."""
     lengths = [len(a) for a in arrays]
     chunks = [pa.array(a.astype(np.int64, copy=False)) for a in (*arrays, *extra) if len(a)]
     arrays.clear()

@@ -65,7 +65,7 @@ class NameCodes:
 
         Raises:
             InputError: a new name of digits alone that is beyond int64.
-            LostError: there is no code left between two neighbours; load the graph again.
+            LostError: no code is left between two neighbours; load the graph again.
         """
         packed = pack_arrow(names)
         with self._lock:
@@ -124,17 +124,17 @@ class NameCodes:
         """Codes for `count` new names that all sort between the names of rank - 1 and rank."""
         places = {k: int(self._order[k]) for k in range(rank - 2, rank + 2)
                   if 0 <= k < len(self._order)}  # fmt: skip
-        before, left, right, after = (places.get(k) for k in range(rank - 2, rank + 2))
+        previous, left, right, following = (places.get(k) for k in range(rank - 2, rank + 2))
         low = 0 if left is None else int(self._codes[left])
         high = _LIMIT if right is None else int(self._codes[right])
         room = high - low - 1
         if room < count:
-            raise LostError("names came so densely that their codes ran out")
+            raise LostError("no free code between two names; load the graph again")
         number = np.arange(1, count + 1, dtype=np.int64)
         step = max(1, room // (_SHARE * count))
-        if right is None or (left is not None and before is not None and left > before > right):
+        if right is None or (left is not None and previous is not None and left > previous > right):
             return low + step * number
-        if left is None or (after is not None and right > after > left):
+        if left is None or (following is not None and right > following > left):
             return high - step * number[::-1]
         return low + (room + 1) // (count + 1) * number
 
@@ -205,7 +205,7 @@ def _enter(hashes: Any, first: Any, table: Any) -> None:
 def _ranks(
     offsets: Any, data: Any, order: Any, known_offsets: Any, known_data: Any, out: Any
 ) -> None:
-    """How many known strings sort before each string."""
+    """Count the known strings that sort before each string."""
     for k in range(out.shape[0]):
         lo, hi = 0, order.shape[0]
         while lo < hi:

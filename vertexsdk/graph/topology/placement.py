@@ -1,4 +1,4 @@
-"""Which partition owns each vertex: by the hash of its id, or as a table says.
+"""The partition that owns each vertex: by the hash of its id, or as a table says.
 
 A table is made by partitioning the graph by its structure, or given by the user. Ids which are not
 in it go by the hash, so a vertex that comes to be later has its place too. A placement never
@@ -26,7 +26,7 @@ _SPAN = 8  # ids per entry of the table up to which it is looked up without a se
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """The partition of every id; by the hash alone where there is no table.
+    """The partition of every id; by the hash alone without a table.
 
     >>> Placement.of_table(np.array([5, 3]), np.array([1, 0]), 2).of(np.array([3, 5]))
     array([0, 1], dtype=int32)

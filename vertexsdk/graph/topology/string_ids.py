@@ -43,17 +43,17 @@ class StringIds:
 
     @property
     def mixed(self) -> bool:
-        """Whether some ids are integers (and others, of course, are not)."""
+        """True if some ids are integers and others are not."""
         return 0 < self.integers < len(self)
 
     def including(self, names: pa.Array) -> StringIds:
         """Return these, and names that may be new; then others have other codes."""
-        found = pc.is_in(pc.cast(names, pa.large_string()), value_set=self.sorted)
-        return self if pc.all(found).as_py() else StringIds.of(self.sorted, names)
+        known = pc.is_in(pc.cast(names, pa.large_string()), value_set=self.sorted)
+        return self if pc.all(known).as_py() else StringIds.of(self.sorted, names)
 
     @property
     def taken_as_strings(self) -> str | None:
-        """What is to be said of ids of a text that look like numbers; None where none does.
+        """The remark on ids of a text that look like numbers; None where none does.
 
         >>> StringIds.of(pa.array(["7", "007"])).taken_as_strings
         "'007' is not an integer as it would be printed: all 2 ids are taken as strings"

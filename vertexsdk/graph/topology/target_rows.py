@@ -38,7 +38,7 @@ class TargetRows:
 
     @property
     def size(self) -> int:
-        """How many numbers there are beside the partition's own vertices."""
+        """The count of numbers beside the partition's own vertices."""
         return len(self.other_ids)
 
     @classmethod
@@ -48,21 +48,21 @@ class TargetRows:
 
     @classmethod
     def joined(cls, topology: Topology, parts: Mapping[int, Mapping[str, Array]]) -> TargetRows:
-        """The rows of a partition, of which other partitions sent their part, see `rows_for`."""
+        """Return a partition's rows, of which other partitions sent parts (`rows_for`)."""
         t = topology
-        own = np.concatenate([t.ids, t.ghost_ids])
-        known, first = np.unique(own, return_index=True)
-        number = np.empty(len(own), np.int64)
-        number[...] = first[np.searchsorted(known, own)]
+        slot_ids = np.concatenate([t.ids, t.ghost_ids])
+        known, first = np.unique(slot_ids, return_index=True)
+        number = np.empty(len(slot_ids), np.int64)
+        number[...] = first[np.searchsorted(known, slot_ids)]
         none = np.empty(0, np.int64)
-        sent = [parts[p] for p in sorted(parts)]
+        received = [parts[p] for p in sorted(parts)]
         ids, counts, ends = (
-            np.concatenate([none, *(x[name] for x in sent)])
+            np.concatenate([none, *(x[name] for x in received)])
             for name in ("rows.id", "rows.count", "rows.target")
         )
         others = np.setdiff1d(ends, known)
         place = np.minimum(np.searchsorted(known, ends), max(len(known) - 1, 0))
-        targets = np.searchsorted(others, ends) + len(own)
+        targets = np.searchsorted(others, ends) + len(slot_ids)
         there = known[place] == ends if len(known) else np.zeros(0, np.bool_)
         targets[there] = first[place[there]]
         order = np.argsort(ids)

@@ -76,12 +76,12 @@ class Topology:
 
     @property
     def stop(self) -> NDArray[np.int64]:
-        """Where each vertex's row ends, [n]; rows of a graph that changes need not touch."""
+        """The end of each vertex's row, [n]; rows of a graph that changes need not touch."""
         return self.start[1:]
 
     @property
     def in_stop(self) -> NDArray[np.int64]:
-        """Where each slot's row of the transposed adjacency ends, [n + g]."""
+        """The end of each slot's row of the transposed adjacency, [n + g]."""
         return self.in_start[1:]
 
     def in_cuts(self, parts: int) -> NDArray[np.int64]:

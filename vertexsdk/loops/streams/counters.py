@@ -1,6 +1,6 @@
-"""What a loop does in this process, counted while it works, so that any thread can look.
+"""Counters of what a loop does in this process, which any thread can read while it works.
 
-Nobody waits for the loop: the lock here is held only to add, or to copy, a few numbers.
+No thread waits for the loop: the lock here is held only to add, or to copy, a few numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ACTIVITIES = ("ingest", "query", "snapshot", "fork", "merge", "rescale", "restor
 
 
 class Rate:
-    """How fast something is counted, over the last ten seconds."""
+    """The rate at which something is counted, over the last ten seconds."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -41,15 +41,15 @@ class Rate:
         until, total = counts[-1]
         until = until if ended else time.monotonic()
         earlier = [count for count in counts if count[0] <= until - WINDOW]
-        began, before = earlier[-1] if earlier else counts[0]
-        return (total - before) / max(min(until - began, WINDOW), 1e-9)
+        began, count_then = earlier[-1] if earlier else counts[0]
+        return (total - count_then) / max(min(until - began, WINDOW), 1e-9)
 
 
 class LoopCounters:
     """The work of one loop since it was opened, and what it does now.
 
     Attributes:
-        rate: of the changes that are acknowledged.
+        rate: the rate of acknowledged changes.
         restarts: how often the engine was restored from the store.
     """
 
@@ -86,20 +86,20 @@ class LoopCounters:
             self._last_query = seconds
 
     def counting(self, budget: Budget) -> Budget:
-        """Return a budget whose iterations are counted here too, as they go on."""
+        """Return a budget whose iterations are counted here too, while they run."""
         known, seen = WorkDone(), WorkDone()  # as reported last
 
         def report(work: WorkDone) -> None:
             nonlocal known, seen
-            before = seen if work is known else WorkDone()  # a try after a loss begins at 0
+            reported = seen if work is known else WorkDone()  # a try after a loss begins at 0
             known, seen = work, replace(work)
             with self._lock:
                 total = self._work
-                total.iterations += work.iterations - before.iterations
-                total.updates += work.updates - before.updates
-                total.messages += work.messages - before.messages
-                total.bytes += work.bytes - before.bytes
-                total.seconds += work.seconds - before.seconds
+                total.iterations += work.iterations - reported.iterations
+                total.updates += work.updates - reported.updates
+                total.messages += work.messages - reported.messages
+                total.bytes += work.bytes - reported.bytes
+                total.seconds += work.seconds - reported.seconds
             if budget.report is not None:
                 budget.report(work)
 

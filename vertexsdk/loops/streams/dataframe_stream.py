@@ -115,7 +115,7 @@ class DataFrameStream(Stream):
             self._worker.shutdown(wait=False)
 
     def progress(self) -> StreamProgress:
-        """See `Stream`; only some sources, such as Kafka's, report the bytes that are unread."""
+        """Return how far the stream is; only some sources, as Kafka's, report unread bytes."""
         return self.intake.progress(self._received, self._unread(), self.isActive)
 
     def _unread(self) -> int:
@@ -134,7 +134,7 @@ class DataFrameStream(Stream):
                 self._query.processAllAvailable()
 
     def stop(self) -> None:
-        """See `Stream`; a batch that has started is committed."""
+        """End the stream; a batch that has started is committed."""
         with self._in_batch:
             self._stopping = True
         with contextlib.suppress(Exception):  # the query failed meanwhile, or Spark was stopped

@@ -112,7 +112,7 @@ class FileStream(Stream):
     Args:
         intake: passes batches to the loop.
         source: the files.
-        limit: of batches that are read ahead.
+        limit: number of batches that may be read ahead.
     """
 
     def __init__(self, intake: Intake[B], source: FollowedFiles[B], limit: int = 16) -> None:
@@ -132,12 +132,12 @@ class FileStream(Stream):
             self._end()
 
     def progress(self) -> StreamProgress:
-        """See `Stream`."""
+        """Return how far the stream is."""
         unread = self._source.behind_bytes
         return self.intake.progress(self._batches.received, unread, self.isActive)
 
     def stop(self) -> None:
-        """See `Stream`; batches that were read ahead are committed."""
+        """End the stream; batches that were read ahead are committed."""
         self._source.stop()
         self._thread.join()
 

@@ -34,7 +34,7 @@ class ChangeSink(Protocol):
 
     @property
     def integers(self) -> bool:
-        """Whether ids are int64; else they are strings."""
+        """True if ids are int64, False if they are strings."""
 
     @property
     def value(self) -> str | None:
@@ -42,7 +42,7 @@ class ChangeSink(Protocol):
 
     @property
     def windowed(self) -> bool:
-        """Whether a window puts changes in the order of their times."""
+        """True if a window puts changes in the order of their times."""
 
     @property
     def offsets(self) -> Mapping[str, Any]:
@@ -51,12 +51,12 @@ class ChangeSink(Protocol):
     def ingest(
         self, changes: Any, *, source: str | None = None, offset: Any = None, bad: int = 0
     ) -> Mapping[str, int]:
-        """See `MainLoop.ingest`."""
+        """Commit a batch of changes; return how many edges changed in which way."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamProgress:
-    """How far a stream is.
+    """The progress of a stream.
 
     Attributes:
         received: changes read from the source.
@@ -94,7 +94,7 @@ class Intake(ABC, Generic[B]):
 
     Attributes:
         unit: what batches consist of.
-        committed, batches, bad, late: of `StreamProgress`; `committed` is its `taken_in`.
+        committed, batches, bad, late: as in `StreamProgress`; `committed` is its `taken_in`.
     """
 
     unit = "changes"
@@ -120,9 +120,9 @@ class Intake(ABC, Generic[B]):
         self._rate.add(size)
 
     @staticmethod
-    def _log(texts: Sequence[str], before: int, what: str) -> None:
+    def _log(texts: Sequence[str], logged: int, what: str) -> None:
         """Log the first few of a kind, of which there were so many before."""
-        for text in texts[: max(_SHOWN - before, 0)]:
+        for text in texts[: max(_SHOWN - logged, 0)]:
             _log.warning("%s; %s", text, what)
 
     def progress(self, received: int, behind_bytes: int, running: bool) -> StreamProgress:
@@ -221,7 +221,7 @@ class Stream(ABC):
 
     @property
     def isActive(self) -> bool:
-        """Whether more changes may come."""
+        """True if more changes may come."""
         return not self._ended.is_set()
 
     @property

@@ -1,4 +1,4 @@
-"""What a program allows, as tables over its facts: each answer is None or a reason why not."""
+"""Analyses of what a program allows, by its facts: each answer is None or a reason why not."""
 
 __all__ = [
     "convergence",

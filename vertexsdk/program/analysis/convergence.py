@@ -1,4 +1,4 @@
-"""What the rule by which a loop ends, the method `converged`, tells of the loop's end."""
+"""Facts about a loop's end, from the rule by which it ends, the method `converged`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def residual_of(program: Program, aggregates: Mapping[str, Any]) -> float | None
         aggregates: the value of each aggregator after the last iteration.
 
     Returns:
-        The largest absolute value; None where `converged` reads none, or one that is no number.
+        The largest absolute value; None where `converged` reads none, or one that is not a number.
 
     >>> from vertexsdk.algorithms import PageRank
     >>> residual_of(Program(PageRank), {"change": 0.25, "dangling": 3.0})

@@ -1,4 +1,4 @@
-"""Which programs may run with a delay bound above 1, and why the others may not.
+"""Tell which programs may run with a delay bound above 1, and why the others may not.
 
 Asynchronous iterations reach the fixed point of synchronous ones where the method is monotone and
 starts above (or below) all of its fixed points, as those of `Min` and `Max` do (Cousot,
@@ -53,7 +53,7 @@ def checked_bound(
         max_iterations: the number of iterations after which the run ends, if there is one.
 
     Raises:
-        InputError: it is no number from 1 up, or the program needs synchronous iterations.
+        InputError: it is not a number from 1 up, or the program needs synchronous iterations.
     """
     if bound == "auto":
         return "auto"
@@ -72,7 +72,7 @@ def checked_bound(
 
 
 def by_blocks(program: Program) -> bool:
-    """Whether local iterations come in blocks of B, each ended by an exchange of all partitions.
+    """Return whether local iterations come in blocks of B, each ended by an exchange of all.
 
     They do where aggregates are read, or end the loop, as an aggregate is over an iteration of all
     partitions.

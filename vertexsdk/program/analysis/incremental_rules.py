@@ -1,14 +1,14 @@
-"""Whether a loop goes on from the answer before as its graph changes, and why not where it may not.
+"""Tell whether a loop may continue from its last answer when its graph changes, or why not.
 
-To go on is exact for two kinds of program:
+To continue is exact for two kinds of program:
 
 - *Min and Max*, where what a vertex gathers alone decides its state. Values that have lost their
   support are withdrawn first (trimming), so that none supports itself around a cycle. Scatter must
   be monotone too: the engine begins anew where it sees that it is not, and where the class says
   `asynchronous = False`.
 - *Sum*, where what a vertex gathers decides its state, the loop ends by a rule over aggregates,
-  and methods only add and scale: the fixed point of a linear contraction does not depend on where
-  one starts (see `Facts.nonlinear`).
+  and methods only add and scale (`Facts.nonlinear` is None): the fixed point of a linear
+  contraction does not depend on the start.
 
 Every other program begins with `init` at each answer, which is exact for all.
 """
@@ -36,7 +36,7 @@ def why_from_init(
     Args:
         program: its classes.
         params: the value of every parameter, as from `Program.bind`.
-        tolerance: of the run; above 0 an answer is not the fixed point.
+        tolerance: the run's tolerance; above 0 an answer is not the fixed point.
         undirected: the graph's edges have no direction.
         strings: vertex ids are strings.
 
@@ -105,7 +105,7 @@ def _why_not_in_place(program: Program, *, undirected: bool, strings: bool) -> s
         (both_ways, f"{name} follows edges both ways and reads their values"),
         (
             any(f.size is not None or f.dtype == object for f in program.states().values()),
-            f"{name} has fields that are no single numbers",
+            f"{name} has fields that are not single numbers",
         ),
         (
             not facts.derivable and facts.message_shape != "uniform",
@@ -120,7 +120,7 @@ def _why_not_in_place(program: Program, *, undirected: bool, strings: bool) -> s
 
 
 def layout_of(program: Program, *, undirected: bool) -> str | None:
-    """The layout of the adjacency, see `Adjacency`; None where there is none for the program."""
+    """Return the layout of the `Adjacency`; None where there is none for the program."""
     if undirected:
         return "undirected"
     if program.direction == "out":
@@ -138,6 +138,6 @@ def why_not_linear(spec: ClassSpec) -> str | None:
     True
     """
     return first_reason(
-        (not spec.facts.float_state, f"{spec.name} has fields that are no floats"),
+        (not spec.facts.float_state, f"{spec.name} has fields that are not floats"),
         (spec.facts.nonlinear, f"{spec.facts.nonlinear}"),
     )
