@@ -60,6 +60,7 @@ SUITES = {
         Suite("scaling", "benchmarks.scaling.suite", SIZE, scaled=_growing),
         Suite("processors", "benchmarks.processors.suite", SIZE),
         Suite("snapshots", "benchmarks.snapshots.suite", SIZE),
+        Suite("history", "benchmarks.history.suite", SIZE),
         Suite("keyed", "benchmarks.keyed.suite"),
         Suite("learning", "benchmarks.learning.suite"),
         Suite("triggers", "benchmarks.triggers.suite"),

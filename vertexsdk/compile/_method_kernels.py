@@ -140,7 +140,7 @@ def kernel_text(
     base = ["V_at", "G_ids", "G_start", "G_stop", "G_target", "G_ghost_ids", "G_value", "G_reverse"]
     base += ["G_vertices"]
     if spec.facts.reads_target_rows:
-        base += ["X_start", "X_stop", "X_target", "X_ids", "M_count", "M_of"]
+        base += ["X_start", "X_stop", "X_target", "X_number", "X_ids", "M_count", "M_of"]
     base += ["G_loops"] if spec.facts.reads_loop else []
     base += ["G_forked"] if spec.facts.adapts else []
     base += ["G_seed", "G_keys", "G_step", "G_calls"] if spec.facts.draws else []

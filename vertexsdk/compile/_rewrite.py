@@ -447,7 +447,7 @@ class _Rewriter(CompiledArithmetic):
                 numbers.append(f"X_target[{self.reached[name.id]}]")
             elif name.id in self.loops and self.spec.facts.reads_target_rows:
                 kinds.append("target")
-                numbers.append(f"X_target[X_start[_i] + {self.loops[name.id]} - G_start[_i]]")
+                numbers.append(f"X_number[{self.loops[name.id]}]")
             else:
                 return None
         return None if set(kinds) == {"self"} else (numbers[0], numbers[1])
@@ -616,7 +616,8 @@ class _Rewriter(CompiledArithmetic):
             )
         length = isinstance(node.func, ast.Name) and node.func.id == "len" and len(node.args) == 1
         if length and method.is_self(node.args[0], "targets"):
-            return self.expr("(G_stop[_i] - G_start[_i])")
+            row = "X" if spec.facts.reads_target_rows else "G"  # those of G may be a part
+            return self.expr(f"({row}_stop[_i] - {row}_start[_i])")
         if length and (number := self._reached_row(node.args[0])) is not None:
             self.marks = True
             return self.expr(f"_row_length({number}, X_start, X_stop, M_count)")
@@ -665,9 +666,8 @@ class _Rewriter(CompiledArithmetic):
             self.marks = True
             return self.expr(f"np.int64(M_count[X_target[{self.reached[name.id]}]])")
         if isinstance(name, ast.Name) and name.id in self.loops:
-            edge = f"X_start[_i] + {self.loops[name.id]} - G_start[_i]"
             rows = "X_start, X_stop, X_target, M_count, M_of"
-            return self.expr(f"_edges_to(X_target[{edge}], _i, {rows})")
+            return self.expr(f"_edges_to(X_number[{self.loops[name.id]}], _i, {rows})")
         raise self.fail(node, "edges_to takes a target, or a target's target")
 
     def _change(self, node: ast.Call) -> ast.AST:

@@ -49,6 +49,15 @@ Array = NDArray[Any]
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep  # whose frames are of no use to a user
 
 
+class _PartOfTargets(list[Target]):
+    """Some of a vertex's targets, which say how many there are of all."""
+
+    degree = 0
+
+    def __len__(self) -> int:
+        return self.degree
+
+
 class Cursor:
     """The services behind `self` while one vertex's method runs (`Vertex._runtime`)."""
 
@@ -112,7 +121,11 @@ class Cursor:
                 back = self.reverse[lo:hi].tolist()
             rows = self._row_of
             edges = range(lo, hi)
-            self._targets = [Target(*x, rows) for x in zip(ids, values, back, edges, strict=True)]
+            targets = [Target(*x, rows) for x in zip(ids, values, back, edges, strict=True)]
+            if self.reach is not None and self.reach.part is not None:
+                targets = _PartOfTargets(targets)
+                targets.degree = int(self.reach.stop[self.index] - self.reach.start[self.index])
+            self._targets = targets
         return self._targets
 
     def _row_of(self, target: Target) -> list[Target]:
@@ -120,13 +133,18 @@ class Cursor:
         rows = self.reach
         if rows is None:
             raise ProgramError("the source of a method that reads target.targets cannot be read")
-        slot = self.target[target.edge]
+        return [Target(i, rows=self._common_row) for i in self._row(rows, self.target[target.edge])]
+
+    def _row(self, rows: TargetRows, slot: int) -> list[Any]:
+        """Return the ids in the row of a slot."""
         entries = rows.target[rows.start[slot] : rows.stop[slot]].astype(np.int64)
         local_ids = self.slot_ids[: len(self.slot_ids) - self._ghosts]
-        ids = np.concatenate([local_ids, rows.other_ids])[entries].tolist()
-        if self.names is not None:
-            ids = [self.names.decode(i) for i in ids]
-        return [Target(i, rows=self._common_row) for i in ids]
+        local = entries < len(local_ids)
+        codes = np.empty(len(entries), np.int64)
+        codes[local] = local_ids[entries[local]]
+        codes[~local] = rows.other_ids[entries[~local] - len(local_ids)]
+        ids: list[Any] = codes.tolist()
+        return ids if self.names is None else [self.names.decode(i) for i in ids]
 
     def _common_row(self, target: Target) -> list[Target]:
         """The targets of a target's target, where that is a target of the current vertex too."""
@@ -136,7 +154,10 @@ class Cursor:
     def edges_to(self, target: Target) -> int:
         """Return how many of the current vertex's targets are the same vertex."""
         if self._counts is None:
-            self._counts = Counter(t.id for t in self.targets())
+            if self.reach is not None and self.reach.part is not None:
+                self._counts = Counter(self._row(self.reach, self.index))
+            else:
+                self._counts = Counter(t.id for t in self.targets())
         return self._counts[target.id]
 
     def _code(self, vertex: Any) -> int:

@@ -70,7 +70,10 @@ def _reach(v: VertexArrays) -> tuple[Array, ...]:
     """The rows of targets, and room for marks, which only one thread may use."""
     rows = v.reach or TargetRows.alone(v.topology)
     marks = np.zeros(v.topology.n + rows.size, np.uint8)
-    return rows.start, rows.stop, rows.target, rows.other_ids, marks, np.full(1, -1, np.int64)
+    return (
+        rows.start, rows.stop, rows.target, rows.numbers, rows.other_ids, marks,
+        np.full(1, -1, np.int64),
+    )  # fmt: skip
 
 
 class NativeMethods(Methods):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from vertexsdk.arrays.raw_columns import decode, encode_bytes
 from vertexsdk.compile.plan import Plan
@@ -32,10 +32,18 @@ class RecomputedPartition(ArenaPartition):
         layout: layout of the adjacency.
         partition: its number.
         choice: the delay bound of the iterations.
+        columns: other arrays with an entry for each place.
     """
 
-    def __init__(self, plan: Plan, layout: str, partition: int, choice: BoundChoice) -> None:
-        super().__init__(plan, layout, partition, {"kind": (np.uint8, NO_KIND)})
+    def __init__(
+        self,
+        plan: Plan,
+        layout: str,
+        partition: int,
+        choice: BoundChoice,
+        columns: Mapping[str, tuple[DTypeLike, Any]] | None = None,
+    ) -> None:
+        super().__init__(plan, layout, partition, {"kind": (np.uint8, NO_KIND), **(columns or {})})
         self.choice = choice
         self._iterations: Iterations | None = None  # of the answer to the graph as it is
 

@@ -25,7 +25,7 @@ from vertexsdk.compile.methods import Methods, Scope
 from vertexsdk.compile.mutation_log import MutationLog
 from vertexsdk.compile.plan import Plan, delivery_module
 from vertexsdk.compile.vertex_arrays import VertexArrays
-from vertexsdk.engine._arena_partition import ArenaPartition
+from vertexsdk.engine._arena_partition import UNWRITTEN, ArenaPartition
 from vertexsdk.engine._mirrors import Mirrors
 from vertexsdk.engine._row_kernels import DELETE, INSERT
 from vertexsdk.engine._saved_state import CHANGED, captured, restored
@@ -41,13 +41,10 @@ from vertexsdk.engine.snapshots import SnapshotRequest
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
 from vertexsdk.errors import VertexError
 from vertexsdk.program.algebra import Algebra
-from vertexsdk.state.reading import NAME_COLUMNS, TOMBSTONE
-from vertexsdk.state.version_writer import DeltaLayers
 from vertexsdk.transport.transport import Blocks
 
 Array = NDArray[Any]
-_UNWRITTEN = np.uint8(1)  # bit of the column "dirty": since `written`
-_DIRTY = _UNWRITTEN | CHANGED
+_DIRTY = UNWRITTEN | CHANGED
 
 
 class IncrementalPartition(ArenaPartition):
@@ -172,26 +169,7 @@ class IncrementalPartition(ArenaPartition):
 
     def written(self) -> tuple[str, dict[str, Array]] | None:
         """The columns of a base, or of a delta of what changed since the last call, if anything."""
-        a, meta = self.arena, self.arena.meta
-        alive, dirty = a["alive"], a["dirty"]
-        rows = np.flatnonzero((dirty & _UNWRITTEN).view(np.bool_))  # ten times as fast as of ints
-        layers: DeltaLayers | None = meta["layers"]  # None: a base is due
-        if layers is not None and not len(rows):
-            return None
-        layers = layers and layers.add(len(rows), self.graph.vertices)
-        is_base = layers is None
-        dirty[rows] &= ~_UNWRITTEN
-        if is_base:
-            rows = self.graph.in_order()
-        else:
-            rows = rows[np.argsort(a["ids"][rows])]
-        meta["layers"] = layers or DeltaLayers()
-        columns = {"id": a["ids"][rows], **{n: x[rows] for n, x in self.v.states.items()}}
-        if "name.code" in a:
-            columns |= dict(zip(NAME_COLUMNS, self.graph.names.packed(columns["id"]), strict=True))
-        if not is_base and not alive[rows].all():
-            columns[TOMBSTONE] = alive[rows] == 0
-        return ("base" if is_base else "delta"), columns
+        return self.written_layer(self.v.states)
 
     def snapshot(self, request: SnapshotRequest) -> tuple[bool, WriteSnapshot]:
         """Take the graph and the state for a snapshot, as they are now."""

@@ -73,7 +73,8 @@ class LoopEngine:
         layout: layout of the adjacency.
         names: where ids are strings, their codes; forks share them.
         from_init: why every answer begins with `init`; None where iterations continue from before.
-        choice: the delay bound of answers that begin with `init`; else None.
+        choice: the delay bound of answers that begin with `init`, if any but the first do.
+        local: an answer follows from the ends of changed edges (`LocalPartition`).
         origin: the engine of which this is a fork.
         run: how many vertices the graph has, for a run on it as it is loaded.
         phases: see there.
@@ -89,6 +90,7 @@ class LoopEngine:
         *,
         from_init: str | None = None,
         choice: BoundChoice | None = None,
+        local: bool = False,
         origin: LoopEngine | None = None,
         run: int | None = None,
         phases: PhaseTimer | None = None,
@@ -96,6 +98,7 @@ class LoopEngine:
     ) -> None:
         self.graph, self.plan, self.layout = graph, plan, layout
         self.from_init, self.choice, self._run = from_init, choice, run
+        self._local = local
         self.reads_loop = plan.program.reads_loop
         # Messages of an events program may name new vertices, which have no code before it ends.
         self._learns_names = plan.program.algebra is None and names is not None
@@ -129,7 +132,9 @@ class LoopEngine:
             self._describe = self._described.enter_context(graph.workers.described(self._title))
 
     def _new_exchange(self) -> Exchange:
-        task = LoopTask(self.plan, self.layout, self._key, self.choice, run=self._run)
+        task = LoopTask(
+            self.plan, self.layout, self._key, self.choice, run=self._run, local=self._local
+        )
         stay = self._run is None or self.plan.resident
         return self.graph.workers.exchange(task, resident=stay)
 
@@ -345,7 +350,7 @@ class LoopEngine:
         """Return an engine with the same graph and state, to be changed apart from this one."""
         other = LoopEngine(
             self.graph, self.plan, self.layout, self.names,
-            from_init=self.from_init, choice=self.choice, origin=self,
+            from_init=self.from_init, choice=self.choice, local=self._local, origin=self,
         )  # fmt: skip
         other.loaded, other.size = self.loaded, self.size
         other._told, other._untold = self._told, self._untold
@@ -372,8 +377,8 @@ class LoopEngine:
 
     @property
     def saves_state(self) -> bool:
-        """True if a snapshot has a state; an answer that begins with `init` needs none."""
-        return self.from_init is None
+        """True if a snapshot has a state; where an answer may begin with `init` it needs none."""
+        return self.choice is None
 
     @property
     def saves_with_graph(self) -> bool:

@@ -16,6 +16,7 @@ from vertexsdk.arrays.raw_columns import decode
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._arena_partition import ArenaPartition
 from vertexsdk.engine._events_loop_partition import EventsLoopPartition
+from vertexsdk.engine._local_partition import LocalPartition
 from vertexsdk.engine._recomputed_partition import RecomputedPartition
 from vertexsdk.engine.answer_checks import not_finite
 from vertexsdk.engine.auto_bound import BoundChoice
@@ -47,6 +48,7 @@ class LoopTask:
         key: key of the loop's partitions in each process.
         choice: the delay bound of a program that is computed anew; None for one that is not.
         run: how many vertices the graph has that a run is on; None for a main loop or branch.
+        local: the program is local, as `LocalPartition` needs it.
     """
 
     def __init__(
@@ -57,8 +59,10 @@ class LoopTask:
         choice: BoundChoice | None = None,
         *,
         run: int | None = None,
+        local: bool = False,
     ) -> None:
         self.plan, self.layout, self.key, self.choice, self.run = plan, layout, key, choice, run
+        self.local = local
 
     def __call__(self, partition: int, command: LoopCommand, blocks: Blocks) -> Steps[None]:
         report = LoopReport(command.version + 1)
@@ -191,7 +195,8 @@ class LoopTask:
             return EventsLoopPartition(self.plan, partition, undirected=self.layout == "undirected")
         if self.choice is None:
             return IncrementalPartition(self.plan, self.layout, partition)
-        return RecomputedPartition(self.plan, self.layout, partition, self.choice)
+        kind = LocalPartition if self.local else RecomputedPartition
+        return kind(self.plan, self.layout, partition, self.choice)
 
     def _partition(self, partition: int, command: LoopCommand) -> LoopPartition:
         """Take the partition, or where the command says so, that of a fork in its place."""

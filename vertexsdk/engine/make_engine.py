@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from vertexsdk.compile.plan import Plan
 from vertexsdk.engine.answer_checks import say_unused_values, warn_of_strangers
 from vertexsdk.engine.auto_bound import BoundChoice
 from vertexsdk.engine.batch_run import Run
@@ -17,7 +18,7 @@ from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.topology.name_codes import NameCodes, code_step
 from vertexsdk.graph.vertex_file import VertexInput, integer_id, last_rows, with_ids
 from vertexsdk.notebook.live_display import in_notebook
-from vertexsdk.program.analysis.incremental_rules import layout_of, why_from_init
+from vertexsdk.program.analysis.incremental_rules import layout_of, why_from_init, why_not_local
 from vertexsdk.program.vertex import MAIN_LOOP
 
 
@@ -69,8 +70,10 @@ def _create(setting: Setting, graph: Graph, vertices: VertexInput | None) -> Loo
         initial = plan.initial
         from_init = _why_from_init(setting, graph, info.string_ids, bool(info.kinds), initial)
     choice = BoundChoice(1, False, "iterations from the previous state are synchronous")
-    if from_init is not None:
-        choice = run.choice(info)
+    anew = from_init is not None
+    local = anew and _is_local(setting, bool(info.kinds), plan)
+    if anew:
+        choice, from_init = run.choice(info), None if local else from_init
     elif program.algebra is not None:
         layout = layout_of(program, undirected=graph.undirected) or layout
         if plan.kernels[0] is None and plan.shape == "edge":
@@ -85,7 +88,13 @@ def _create(setting: Setting, graph: Graph, vertices: VertexInput | None) -> Loo
             attributes = plan.initial.value.with_codes(step, program)
             plan = replace(plan, initial=graph.transport.broadcast(attributes))
     engine = LoopEngine(
-        graph, plan, layout, names, from_init=from_init, choice=choice if from_init else None
+        graph,
+        plan,
+        layout,
+        names,
+        from_init=from_init,
+        choice=choice if anew else None,
+        local=local,
     )
     engine.loaded = {
         "partitioner": graph.partitioner.name, "boundary_share": info.boundary_share,
@@ -122,6 +131,12 @@ def _why_from_init(
         program, program.bind(setting.params), options.tolerance_of(program),
         undirected=graph.undirected, strings=strings,
     )  # fmt: skip
+
+
+def _is_local(setting: Setting, classes: bool, plan: Plan) -> bool:
+    """Return whether an answer follows from the ends of changed edges (`why_not_local`)."""
+    plain = not classes and plan.initial is None and plan.tolerance == 0
+    return plain and why_not_local(setting.program, plan.max_iterations) is None
 
 
 def _listed_vertices(setting: Setting) -> VertexInput | None:

@@ -99,7 +99,7 @@ class PartitionGraph:
         self._grow(0)
         self.arena["named"][...] = new.named
         all_places = np.arange(t.n)
-        alive = (self._degrees(all_places) > 0) | new.named
+        alive = (self.degrees(all_places) > 0) | new.named
         self.arena["alive"][...] = alive & self.mirrors.are_local(all_places)
         self.arena.meta["vertices"] = int(self.arena["alive"].sum())
 
@@ -187,7 +187,7 @@ class PartitionGraph:
         for name, (_, default) in self._columns.items():
             self.arena.resize(name, n)[previous_size:] = default
 
-    def _degrees(self, places: Array) -> Array:
+    def degrees(self, places: Array) -> Array:
         """Edges in and out of vertices."""
         total = np.zeros(len(places), np.int64)
         for rows in (self.adjacency.out, self.adjacency.into):
@@ -199,7 +199,7 @@ class PartitionGraph:
         a = self.arena
         places = distinct(np.concatenate([edits.row, edits.key]), self.index.n)
         places = self.mirrors.local(places)
-        there = (self._degrees(places) > 0) | a["named"][places]
+        there = (self.degrees(places) > 0) | a["named"][places]
         was = a["alive"][places] != 0
         fresh: Array = places[there & ~was]
         dropped = places[was & ~there]
@@ -222,7 +222,7 @@ class PartitionGraph:
     def _used_places(self) -> Array:
         """The places of the vertices that are there, and of mirrors with edges, ascending by id."""
         order, all_places = self.index.order, np.arange(self.index.n)
-        used_mirrors = (self._degrees(all_places) > 0) & ~self.mirrors.are_local(all_places)
+        used_mirrors = (self.degrees(all_places) > 0) & ~self.mirrors.are_local(all_places)
         used: Array = order[(self.arena["alive"][order] != 0) | used_mirrors[order]]
         return used
 
@@ -245,7 +245,7 @@ class PartitionGraph:
         """
         order = self.index.order
         alive = self.arena["alive"][order] != 0
-        used = order[alive | (self._degrees(order) > 0)]
+        used = order[alive | (self.degrees(order) > 0)]
         local = np.flatnonzero(self.mirrors.are_local(used))
         rank = np.empty(self.index.n, np.int32)
         rank[used] = np.arange(len(used), dtype=np.int32)
@@ -304,9 +304,11 @@ class VertexIndex:
 
     def __init__(self, arena: Arena, threads: int) -> None:
         self.arena, self.threads = arena, threads
+        self._rank = np.empty(0, np.int32)  # as it was asked for last
 
     def create(self, ids: Array) -> None:
         """Begin with these ids, ascending."""
+        self._rank = np.empty(0, np.int32)
         self.arena.put("ids", ids.astype(np.int64))
         self.arena.put("ordered", np.arange(len(ids), dtype=np.int32))
         self._tabulate()
@@ -321,6 +323,14 @@ class VertexIndex:
             at = np.searchsorted(ids[order], ids[new])
             self.arena.put("ordered", np.insert(order, at, new))
         return self.arena["ordered"]
+
+    @property
+    def rank(self) -> Array:
+        """The number (int32) of each place in the order of ids."""
+        if len(self._rank) < self.n:
+            self._rank = np.empty(self.n, np.int32)
+            self._rank[self.order] = np.arange(self.n, dtype=np.int32)
+        return self._rank
 
     @property
     def ascending(self) -> bool:
@@ -450,7 +460,8 @@ class RowTopology:
     """The arrays of an adjacency, in the form of a `Topology` for methods and messages."""
 
     partition, partitions, ghosts = 0, 1, 0
-    kind = reverse = names = producers = in_order = None
+    kind = names = producers = in_order = None
+    reverse: Array | None = None
     ghost_ids = np.zeros(0, np.int64)
     inbound = np.zeros(0, np.int32)
 
@@ -461,6 +472,18 @@ class RowTopology:
         self.in_start, self.in_stop = into.read("start"), into.read("stop")
         self.in_source = into.read("key")
         self.in_value = into.read("value") if valued else self.in_source
+
+    @classmethod
+    def of_rows(
+        cls, ids: Array, start: Array, stop: Array, target: Array, reverse: Array | None
+    ) -> RowTopology:
+        """The rows of some vertices, which are not in an arena, without rows of sources."""
+        self = cls.__new__(cls)
+        self.ids, self.n, self.m = ids, len(ids), len(target)
+        self.start, self.stop, self.target, self.reverse = start, stop, target, reverse
+        self.value = None
+        self.in_start, self.in_stop, self.in_source, self.in_value = start, start, target, target
+        return self
 
     def in_cuts(self, parts: int) -> NDArray[np.int64]:
         """Cut the vertices into ranges with about equal numbers of in-edges."""
@@ -707,7 +730,7 @@ class Adjacency:
         else:
             for pool, way in zip(pools, (FORWARD, BACKWARD), strict=True):
                 if ways & way:
-                    start[1:] += (pool[1] - pool[0])[places]
+                    start[1:] += pool[1][places] - pool[0][places]
         lengths = start[1:].copy()
         np.cumsum(start, out=start)
         m = int(start[-1])

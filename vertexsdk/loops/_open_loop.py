@@ -198,10 +198,11 @@ def resume_main_loop(
 
 def _warn_of_no_state(loop: str, engine: LoopEngine, snapshots: SnapshotPolicy) -> None:
     """Say that snapshots have no state, if they have none."""
-    if engine.from_init is not None and not snapshots.by_default:
+    if not engine.saves_state and not snapshots.by_default:
         _log.warning(
-            "%s: snapshots have the graph only, as every answer starts from init: %s",
-            loop, engine.from_init,
+            "%s: snapshots have the graph only, as %s",
+            loop, "the first answer after a resume starts from init" if engine.from_init is None
+            else f"every answer starts from init: {engine.from_init}",
         )  # fmt: skip
 
 

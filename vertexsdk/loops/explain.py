@@ -10,7 +10,7 @@ from vertexsdk.engine.batch_run import why_interpreted
 from vertexsdk.loops.arguments import with_parameters
 from vertexsdk.notebook.card import card
 from vertexsdk.program.analysis.delay_bound import why_synchronous
-from vertexsdk.program.analysis.incremental_rules import why_from_init
+from vertexsdk.program.analysis.incremental_rules import why_from_init, why_not_local
 from vertexsdk.program.program import ClassSpec, Program
 from vertexsdk.program.vertex import MISSING, Vertex
 
@@ -75,12 +75,21 @@ def explain(
     facts["ends"] = _ends(program)
     reason = why_interpreted(program, values)
     facts["compiled"] = "yes" if reason is None else f"no: {reason}"
-    reason = why_from_init(program, values)
-    start = "the answer before" if reason is None else f"init: {reason}"
-    facts["after changes"] = f"an answer starts from {start}"
+    facts["after changes"] = _after_changes(program, values)
     reason = why_synchronous(program, values)
     facts["delay bound"] = "any" if reason is None else f"1: {reason}"
     return Explanation(program.name, facts)
+
+
+def _after_changes(program: Program, values: Mapping[str, Any]) -> str:
+    reason = why_from_init(program, values)
+    if reason is None:
+        return "an answer starts from the answer before"
+    limit = program.classes[0].cls.max_iterations
+    not_local = why_not_local(program, limit)
+    if not_local is None:
+        return "an answer takes the edges at the ends of those that changed"
+    return f"an answer starts from init: {reason if limit != 1 else not_local}"
 
 
 def _of_class(spec: ClassSpec) -> Iterator[tuple[str, str]]:

@@ -535,7 +535,7 @@ class MainLoop(WindowedLoop):
             stream.stop()
 
     def _approximation(self) -> Budget | None:
-        return None if self.from_init is not None else self.budget
+        return self.budget if self._history.engine.saves_state else None
 
     @finished_first()
     def query(

@@ -54,6 +54,10 @@ class Facts:
         converged_reads: the aggregates that `converged` reads.
         compared_with_id: what methods compare with `self.id`, of `self`.
         constants: the state fields that are numbers and no method sets, as vertex attributes are.
+        not_local: why a changed edge changes more than what is counted along the edges at its ends;
+            None where scatter, in iteration 0, adds up integers, each of one edge and the rows of
+            its ends, and one iteration is enough.
+        counters: the fields to which such a scatter adds.
     """
 
     source_missing: str | None = None
@@ -82,6 +86,8 @@ class Facts:
     converged_reads: frozenset[str] = frozenset()
     compared_with_id: frozenset[str] = frozenset()
     constants: frozenset[str] = frozenset()
+    not_local: str | None = "its source cannot be read"
+    counters: frozenset[str] = frozenset()
 
 
 def read_facts(
@@ -139,8 +145,11 @@ def read_facts(
     gather_reads = next(
         (x for m in reachable(methods, "gather") if (x := _reads_before_set(m, changing))), None
     )
+    not_local, counters = _locality(cls, states, aggregators, methods)
     return Facts(
         message_shape=shape,
+        not_local=not_local,
+        counters=counters,
         derivable=(
             shape == "edge"
             and not volatile
@@ -335,6 +344,394 @@ def _loads(method: Method, node: ast.AST, states: Collection[str]) -> set[str]:
     if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Attribute):
         names.add(node.target.attr)
     return names.union(*(_loads(method, child, states) for child in ast.iter_child_nodes(node)))
+
+
+# Whether a changed edge changes no more than what is counted at its ends. -----------------------
+
+_NUMBER_CALLS = {"abs", "bool", "float", "int", "len", "max", "min", "range", "round"}
+_SAFE = (ast.Add, ast.Sub, ast.Mult, ast.BitAnd, ast.BitOr, ast.BitXor)
+_INTEGER_NODES = (
+    ast.Name, ast.Constant, ast.Attribute, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp,
+    ast.Call, ast.IfExp, ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context,
+)  # fmt: skip
+
+
+class NotLocalError(Exception):
+    """A class is not local, for the reason of the message (`Facts.not_local`)."""
+
+
+def _locality(
+    cls: type[Vertex],
+    states: Mapping[str, StateField],
+    aggregators: Mapping[str, Algebra],
+    methods: Mapping[str, Method],
+) -> tuple[str | None, frozenset[str]]:
+    """Return `Facts.not_local` and `Facts.counters` of a class whose sources can be read."""
+    algebra, name = cls.messages, cls.__name__
+    integers = algebra is not None and algebra.dtype != object and algebra.dtype.kind == "i"
+    try:
+        _require(
+            algebra is not None and algebra.kind == "sum" and integers, "sends no integer sums"
+        )
+        _require(not aggregators, "has aggregators")
+        _require(not cls.edge_values, "keeps edge values")
+        other = min(methods.keys() - {"gather", "scatter"}, default=None)
+        _require(other is None, f"has a method {other}")
+        _require("scatter" in methods, "sends nothing")
+        objects = any(f.dtype == object for f in states.values())
+        _require(not objects, "has fields that are objects")
+        scatter = LocalScatter(methods["scatter"], states)
+        counters, scratch = scatter.check()
+        once = cls.max_iterations == 1 or not (scatter.first or counters or scratch)
+        _require(once, "may need more than one iteration")
+        if "gather" in methods:
+            LocalGather(methods["gather"], states, counters | scratch).check()
+    except NotLocalError as error:
+        return f"{name} {error}", frozenset()
+    return None, frozenset(counters)
+
+
+def _require(holds: bool, reason: str) -> None:
+    if not holds:
+        raise NotLocalError(reason)
+
+
+class LocalGather:
+    """Looks whether a gather follows from its message, from counters, and from its own row.
+
+    Args:
+        method: the gather.
+        states: the class's state fields by name.
+        counted: the fields that scatter sets.
+    """
+
+    def __init__(self, method: Method, states: Mapping[str, StateField], counted: set[str]) -> None:
+        self.method, self.states, self.counted = method, states, counted
+        self.variables, self.targets = _variables(method), set[str]()
+
+    def check(self) -> None:
+        """Check all of it.
+
+        Raises:
+            NotLocalError: it is not such a gather.
+        """
+        assert self.method.tree is not None
+        body = [s for s in self.method.tree.body if not is_docstring(s)]
+        self._check_block(body)
+        early = _reads_before_set(self.method, set(self.states) - self.counted)
+        _require(early is None, f"gathers by self.{early} of before")
+        fields = {n.attr for n in self.method.nodes() if self.method.is_self(n) and _is_store(n)}
+        unset = min(fields - _surely_set(self.method, body), default=None)
+        _require(unset is None, f"does not set self.{unset} in every case")
+
+    def _check_block(self, body: list[ast.stmt]) -> None:
+        for s in body:
+            if isinstance(s, ast.Assign | ast.AugAssign):
+                for target in s.targets if isinstance(s, ast.Assign) else [s.target]:
+                    self._check_target(target)
+                self._check_expression(s.value)
+            elif isinstance(s, ast.If):
+                self._check_expression(s.test)
+                self._check_block(s.body)
+                self._check_block(s.orelse)
+            elif isinstance(s, ast.For) and isinstance(s.target, ast.Name) and not s.orelse:
+                if self.method.is_self(s.iter, "targets"):
+                    self.targets.add(s.target.id)
+                else:
+                    self._check_expression(s.iter)
+                self._check_block(s.body)
+            else:
+                fine = isinstance(s, ast.Pass | ast.Continue | ast.Break)
+                _require(fine, f"gathers by {type(s).__name__.lower()}")
+        stores = [n.id for n in self.method.nodes() if isinstance(n, ast.Name) and _is_store(n)]
+        again = min((name for name in self.targets if stores.count(name) > 1), default=None)
+        _require(again is None, f"sets {again} more than once in gather")
+
+    def _check_target(self, target: ast.expr) -> None:
+        if isinstance(target, ast.Name):
+            return
+        is_field = self.method.is_self(target) and target.attr in self.states
+        _require(is_field, "sets more than variables and fields in gather")
+        name = target.attr  # type: ignore[attr-defined]
+        _require(name not in self.counted, f"sets self.{name} in gather and in scatter")
+
+    def _check_expression(self, node: ast.expr) -> None:
+        method = self.method
+        calls = [n for n in ast.walk(node) if isinstance(n, ast.Call)]
+        lengths = {id(n.args[0]) for n in calls if n.args and ast.unparse(n.func) == "len"}
+        functions = {id(n.func) for n in calls}
+        owners = {id(n.value) for n in ast.walk(node) if isinstance(n, ast.Attribute)}
+        for n in ast.walk(node):
+            fine = isinstance(n, (*_INTEGER_NODES, ast.Subscript))
+            _require(fine, f"gathers by {type(n).__name__.lower()}")
+            if method.is_self(n, "targets"):
+                _require(id(n) in lengths, "hands its targets to something in gather")
+            elif method.is_self(n):
+                known = n.attr == "id" or (
+                    n.attr in self.states and self.states[n.attr].size is None
+                )
+                _require(known, f"reads self.{n.attr} in gather")
+            elif isinstance(n, ast.Attribute) and id(n) not in functions:
+                owner = n.value.id if isinstance(n.value, ast.Name) else ""
+                message = method.reads_argument(n.value, 3) and n.attr == "value"
+                of_target = owner in self.targets and n.attr in ("id", "reverse")
+                _require(message or of_target, f"reads {ast.unparse(n)} in gather")
+            elif isinstance(n, ast.Call):
+                pure = not n.keywords and _is_pure(n.func, method)
+                _require(pure, f"calls {ast.unparse(n.func)} in gather")
+            elif isinstance(n, ast.Name) and id(n) not in functions and id(n) not in owners:
+                known = n.id in self.variables - self.targets or _is_constant(n.id, method)
+                _require(known, f"reads {n.id} in gather")
+
+
+_NUMPY_CALLS = {"abs", "ceil", "exp", "floor", "log", "log2", "maximum", "minimum", "sqrt"}
+
+
+def _is_builtin(name: str, method: Method) -> bool:
+    """Return whether a name is one of Python's functions of numbers, and bound to nothing else."""
+    code = method.function.__code__
+    bound = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
+    return name in _NUMBER_CALLS - bound - method.function.__globals__.keys()
+
+
+def _is_pure(function: ast.expr, method: Method) -> bool:
+    """Return whether a function of numbers, of the language or of a module, is called."""
+    names = method.function.__globals__
+    if isinstance(function, ast.Name):
+        return _is_builtin(function.id, method)
+    if not (isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)):
+        return False
+    module = getattr(names.get(function.value.id), "__name__", "")
+    return module == "math" or (module == "numpy" and function.attr in _NUMPY_CALLS)
+
+
+def _is_constant(name: str, method: Method) -> bool:
+    """Return whether a name is that of a number of the module."""
+    closed = name in method.function.__code__.co_freevars
+    return not closed and isinstance(method.function.__globals__.get(name), int | float)
+
+
+def _variables(method: Method) -> set[str]:
+    """Return the names that a method sets.
+
+    Raises:
+        NotLocalError: it is decorated, or sets one of its arguments.
+    """
+    assert method.tree is not None
+    _require(not method.tree.decorator_list, f"decorates {method.name}")
+    names = {n.id for n in method.nodes() if isinstance(n, ast.Name) and _is_store(n)}
+    given = next((name for name in method.arguments if name in names), None)
+    _require(given is None, f"sets its argument {given}")
+    return names
+
+
+def _is_store(node: ast.AST) -> bool:
+    return not isinstance(getattr(node, "ctx", None), ast.Load)
+
+
+class LocalScatter:
+    """Looks whether a scatter adds up what each edge counts by itself.
+
+    Such a scatter sets variables by the vertex's own row, and then goes over its targets; what it
+    does for one of them depends on no other one. It adds to fields, and sends to that target.
+
+    Attributes:
+        first: it does so in iteration 0 alone; else it sends the same in each.
+
+    Args:
+        method: the scatter.
+        states: the class's state fields by name.
+    """
+
+    def __init__(self, method: Method, states: Mapping[str, StateField]) -> None:
+        self.method, self.states, self.target, self.first = method, states, "", False
+        self.counters: set[str] = set()
+        self.scratch: set[str] = set()  # vectors in which a message is put together
+        self.zeroed: dict[str, set[int]] = {}
+
+    def check(self) -> tuple[set[str], set[str]]:
+        """Return the fields that it adds to, and those that it leaves as they were.
+
+        Raises:
+            NotLocalError: it is not such a scatter.
+        """
+        assert self.method.tree is not None
+        self.variables = _variables(self.method) | {self.method.self_name}
+        body = [s for s in self.method.tree.body if not is_docstring(s)]
+        self.first = len(body) == 1 and self._is_first_iteration(body[0])
+        if self.first:
+            body = body[0].body  # type: ignore[attr-defined]
+        sends = [n for n, s in enumerate(body) if not self._sets_variable(s)]
+        _require(bool(sends), "sends nothing")
+        at, loop = sends[0], body[sends[0]]
+        if isinstance(loop, ast.Expr) and self.method.is_call(loop.value, "emitAll"):
+            alone = at == len(body) - 1 and len(loop.value.args) == 1 and not loop.value.keywords
+            _require(alone, "sends in several statements")
+            for value in (*(s.value for s in body[:at]), *loop.value.args):  # type: ignore[attr-defined]
+                self._check_expression(value)
+            return set(), set()
+        _require(isinstance(loop, ast.For), "does not scatter in a loop over its targets")
+        assert isinstance(loop, ast.For)
+        targets = self.method.is_self(loop.iter, "targets") and not loop.orelse
+        _require(targets and isinstance(loop.target, ast.Name), "scatters in another loop")
+        self.target = loop.target.id  # type: ignore[attr-defined]
+        stores = [n.id for n in self.method.nodes() if isinstance(n, ast.Name) and _is_store(n)]
+        _require(stores.count(self.target) == 1, f"sets {self.target} more than once")
+        for statement in body[:at]:
+            self._check_expression(statement.value)  # type: ignore[attr-defined]
+        for statement in body[at + 1 :]:
+            self._note_zero(statement)
+        stored = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and _is_store(n)}
+        above = {n.id for s in body[:at] for n in ast.walk(s) if isinstance(n, ast.Name)}
+        carried = min(stored & above, default=None)
+        _require(carried is None, f"carries {carried} from one target to the next")
+        self._check_block(loop.body, stored, {self.target}, inner=False)
+        for name in self.scratch:
+            size = self.states[name].size or 0
+            _require(len(self.zeroed.get(name, ())) == size, f"leaves self.{name} as it happens")
+        _require(self.first or not self.counters, "adds to fields in every iteration")
+        return self.counters, self.scratch
+
+    def _is_first_iteration(self, statement: ast.stmt) -> bool:
+        return (
+            isinstance(statement, ast.If)
+            and not statement.orelse
+            and isinstance(statement.test, ast.Compare)
+            and self.method.reads_argument(statement.test.left, 1)
+            and len(statement.test.ops) == 1
+            and isinstance(statement.test.ops[0], ast.Eq)
+            and ast.unparse(statement.test.comparators[0]) == "0"
+        )
+
+    @staticmethod
+    def _sets_variable(statement: ast.stmt) -> bool:
+        return isinstance(statement, ast.Assign) and all(
+            isinstance(t, ast.Name) for t in statement.targets
+        )
+
+    def _element(self, node: ast.AST) -> tuple[str, int] | None:
+        """The vector field and the place of `self.field[place]`."""
+        if not (isinstance(node, ast.Subscript) and self.method.is_self(node.value)):
+            return None
+        name, place = node.value.attr, node.slice
+        if name not in self.states or self.states[name].size is None:
+            return None
+        is_place = isinstance(place, ast.Constant) and isinstance(place.value, int)
+        return (name, place.value) if is_place else None  # type: ignore[attr-defined]
+
+    def _note_zero(self, statement: ast.stmt) -> None:
+        element = None
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            element = self._element(statement.targets[0])
+        _require(element is not None, "does something after its loop over its targets")
+        assert element is not None
+        value = ast.unparse(statement.value)  # type: ignore[attr-defined]
+        name, place = element
+        default = self.states[name].default
+        _require(value == repr(default) and place >= 0, f"sets self.{name} after its loop")
+        self.zeroed.setdefault(name, set()).add(place)
+
+    def _check_block(
+        self, body: list[ast.stmt], stored: set[str], known: set[str], *, inner: bool
+    ) -> set[str]:
+        """Check statements in order; return the variables that are set after them."""
+        for s in body:
+            if isinstance(s, ast.Assign) and len(s.targets) == 1:
+                self._check_loads(s.value, stored, known)
+                known = known | self._check_assignment(s.targets[0])
+            elif isinstance(s, ast.AugAssign):
+                self._check_loads(s.value, stored, known)
+                self._check_addition(s, stored, known)
+            elif isinstance(s, ast.If):
+                self._check_loads(s.test, stored, known)
+                ways = [
+                    self._check_block(b, stored, known, inner=inner) for b in (s.body, s.orelse)
+                ]
+                known = ways[0] & ways[1]
+            elif isinstance(s, ast.For) and isinstance(s.target, ast.Name) and not s.orelse:
+                self._check_loads(s.iter, stored, known)
+                self._check_block(s.body, stored, known | {s.target.id}, inner=True)
+            elif isinstance(s, ast.Expr) and self.method.is_call(s.value, "emit"):
+                _require(len(s.value.args) == 2 and not s.value.keywords, "sends by keywords")
+                to, value = s.value.args
+                is_target = isinstance(to, ast.Name) and to.id == self.target
+                _require(is_target, "sends to others than the target of its loop")
+                if self.method.is_self(value) and value.attr in self.scratch:
+                    parts = {f"{value.attr}[{k}]" for k in range(self.states[value.attr].size or 0)}
+                    _require(
+                        parts <= known, f"carries self.{value.attr} from one target to the next"
+                    )
+                else:
+                    self._check_loads(value, stored, known)
+            else:
+                fine = isinstance(s, ast.Pass | ast.Continue) or (
+                    inner and isinstance(s, ast.Break)
+                )
+                _require(fine, f"scatters by {type(s).__name__.lower()}")
+        return known
+
+    def _check_assignment(self, target: ast.expr) -> set[str]:
+        if isinstance(target, ast.Name):
+            return {target.id}
+        element = self._element(target)
+        _require(element is not None, "sets more than variables in its loop over its targets")
+        assert element is not None
+        self.scratch.add(element[0])
+        return {f"{element[0]}[{element[1]}]"}
+
+    def _check_addition(self, s: ast.AugAssign, stored: set[str], known: set[str]) -> None:
+        adds = isinstance(s.op, ast.Add | ast.Sub)
+        if isinstance(s.target, ast.Name):
+            carried = s.target.id in stored - known
+            _require(not carried, f"carries {s.target.id} from one target to the next")
+            return
+        is_field = self.method.is_self(s.target) and s.target.attr in self.states
+        _require(is_field and adds, "does more than add to fields in its loop over its targets")
+        name = s.target.attr  # type: ignore[union-attr]
+        field = self.states[name]
+        plain = field.size is None and field.type is int
+        _require(plain, f"adds to self.{name}, which is not an integer")
+        self.counters.add(name)
+
+    def _check_loads(self, node: ast.expr, stored: set[str], known: set[str]) -> None:
+        for n in ast.walk(node):
+            if isinstance(n, ast.Name) and n.id in stored - known:
+                raise NotLocalError(f"carries {n.id} from one target to the next")
+        self._check_expression(node)
+
+    def _check_expression(self, node: ast.expr) -> None:
+        """Refuse what does not follow, as an integer, from the rows of an edge's ends."""
+        method = self.method
+        calls = [n for n in ast.walk(node) if isinstance(n, ast.Call)]
+        lengths = {id(n.args[0]) for n in calls if n.args and ast.unparse(n.func) == "len"}
+        functions = {id(n.func) for n in calls}
+        for n in ast.walk(node):
+            _require(isinstance(n, _INTEGER_NODES), f"scatters by {type(n).__name__.lower()}")
+            if method.is_self(n, "targets"):
+                _require(id(n) in lengths, "goes over its targets for each of its targets")
+            elif method.is_self(n):
+                fine = n.attr in ("id", "edges_to")
+                _require(fine, f"scatters by self.{n.attr}")
+            elif isinstance(n, ast.Attribute):
+                row = isinstance(n.value, ast.Name) and n.value.id == self.target
+                fine = n.attr in ("id", "reverse") or (n.attr == "targets" and row)
+                _require(fine, f"scatters by {ast.unparse(n)}")
+            elif isinstance(n, ast.Constant):
+                _require(isinstance(n.value, int), "scatters by more than integers")
+            elif isinstance(n, ast.Call):
+                name = n.func.id if isinstance(n.func, ast.Name) else ""
+                plain = name not in ("float", "round") and _is_builtin(name, method)
+                _require(plain or method.is_call(n, "edges_to"), "scatters by a call")
+            elif isinstance(n, ast.BinOp):
+                other = isinstance(n.right, ast.Constant) and n.right.value
+                safe = isinstance(n.op, _SAFE) or (
+                    isinstance(n.op, ast.FloorDiv | ast.Mod | ast.LShift | ast.RShift)
+                    and isinstance(other, int)
+                    and other > 0
+                )
+                _require(safe, "scatters by more than integers")
+            elif isinstance(n, ast.Name) and id(n) not in functions:
+                _require(n.id in self.variables, f"scatters by {n.id}")
 
 
 # Whether gather and scatter only add and scale. -----------------------------------------------

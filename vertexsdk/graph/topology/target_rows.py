@@ -29,12 +29,20 @@ class TargetRows:
         start, stop: where the row of a slot is, [n + g] or more.
         target: ascending by id in each row.
         other_ids: the ids of numbers from n on, [g + f].
+        part: the numbers of the targets in the topology's rows, which are parts of these rows; None
+            where `target` begins with them, as the topology has its rows whole.
     """
 
     start: Array
     stop: Array
     target: Array
     other_ids: Array
+    part: Array | None = None
+
+    @property
+    def numbers(self) -> Array:
+        """The number of the target of each entry of the topology."""
+        return self.target if self.part is None else self.part
 
     @property
     def size(self) -> int:

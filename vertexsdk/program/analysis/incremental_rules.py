@@ -88,6 +88,37 @@ def why_from_init(
     return reason or _why_not_in_place(program, undirected=undirected, strings=strings)
 
 
+def why_not_local(program: Program, max_iterations: int | None) -> str | None:
+    """Return why an answer does not follow from what is counted at the ends of changed edges.
+
+    Args:
+        program: its classes.
+        max_iterations: the limit of the run; None for no limit.
+
+    >>> from vertexsdk.algorithms import PageRank, TriangleCount
+    >>> why_not_local(Program(TriangleCount), 1) is None
+    True
+    >>> why_not_local(Program(PageRank), None)
+    'PageRank sends no integer sums'
+    """
+    if len(program.classes) > 1:
+        return "the program has several classes"
+    spec = program.classes[0]
+    name, facts = spec.name, spec.facts
+    return first_reason(
+        (facts.not_local, f"{facts.not_local}"),
+        (
+            max_iterations != spec.cls.max_iterations,
+            f"{name} is given another number of iterations",
+        ),
+        (spec.producers, f"{name} keeps more than its fields"),
+        (facts.reads_value, f"{name} reads the values of edges"),
+        (facts.draws, f"{name} draws random numbers"),
+        (facts.adapts or facts.reads_loop, f"{name} does something else in a branch"),
+        (facts.reads_num_vertices, f"{name} reads num_vertices"),
+    )
+
+
 def _why_not_in_place(program: Program, *, undirected: bool, strings: bool) -> str | None:
     """Return why messages cannot follow changes of edges one by one."""
     spec = program.classes[0]

@@ -1,0 +1,1 @@
+"""Suite ``history``: a query after changes, beside a run from scratch, by program."""

@@ -1,0 +1,456 @@
+"""A partition whose graph changes, of a program that counts along the edges at each vertex.
+
+Where scatter adds up integers, each of one edge and the rows of its two ends (`Facts.not_local`), a
+changed edge changes only what is counted along the edges at its ends. So these are counted before
+the change and after it, and messages and counters take the difference, which is exact for integers.
+Then the vertices whose sums or rows differ gather. The first answer, and one after changes at
+much of the graph, are computed as those of any other program.
+
+Source: the neighbourhood of a change in GraphBolt (Mariappan and Vora, EuroSys 2019) and in
+"Differential dataflow" (McSherry et al., CIDR 2013), for one iteration and a group as its algebra.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.arrays.raw_columns import decode, encode_bytes
+from vertexsdk.compile.delivery import Delivery
+from vertexsdk.compile.methods import Methods, Scope
+from vertexsdk.compile.mutation_log import MutationLog
+from vertexsdk.compile.plan import Plan, delivery_module
+from vertexsdk.compile.vertex_arrays import VertexArrays, default_column
+from vertexsdk.engine._arena_partition import UNWRITTEN
+from vertexsdk.engine._recomputed_partition import RecomputedPartition
+from vertexsdk.engine._row_kernels import BACKWARD, FORWARD
+from vertexsdk.engine.auto_bound import BoundChoice
+from vertexsdk.engine.commands import LoopCommand, LoopReport
+from vertexsdk.engine.new_partition import NewPartition
+from vertexsdk.engine.partition_graph import RowTopology
+from vertexsdk.engine.processor import methods_of
+from vertexsdk.engine.row_edits import distinct
+from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
+from vertexsdk.errors import VertexError
+from vertexsdk.graph.topology.target_rows import TargetRows
+from vertexsdk.program.algebra import Algebra
+from vertexsdk.program.fields import StateField
+from vertexsdk.state.version_writer import DeltaLayers
+from vertexsdk.transport.transport import Blocks
+
+Array = NDArray[Any]
+_DUE = np.uint8(4)  # bit of the column "dirty": the vertex is to gather
+_FEW = 1 << 16  # edges that are counted sooner than a graph is arranged
+_WORTH = 4  # from scratch all edges are counted once, and the graph is arranged for that
+
+
+@dataclass(slots=True)
+class _ChangeEnd(SuperstepEnd):
+    """The report of a partition about a batch of changes.
+
+    Attributes:
+        absent: how many changes met no edge.
+        at_ends: how many edges there are at the ends of changed edges.
+        edges: how many entries the partition's rows have.
+        failed: a method raised an error.
+    """
+
+    absent: int = 0
+    at_ends: int = 0
+    edges: int = 0
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """Counts along some edges, at their sources and at their targets.
+
+    Attributes:
+        sources: places (int32).
+        counters: what was added to each field, by its name, at these.
+        targets: places (int32).
+        sums: messages to these, [k] or [k, size].
+    """
+
+    sources: Array
+    counters: Mapping[str, Array]
+    targets: Array
+    sums: Array
+
+
+def _zeros(count: int, algebra: Algebra) -> Array:
+    """So many messages, all zero; pages that are not written to take no memory."""
+    return np.zeros(count if algebra.size is None else (count, algebra.size), algebra.dtype)
+
+
+def _column(n: int, f: StateField) -> Array:
+    """A column of n vertices at the default of a field."""
+    return default_column(n, f) if f.default else np.zeros((n, *f.shape), f.dtype)
+
+
+class _PartDelivery(Delivery):
+    """Delivers messages along some of a partition's edges."""
+
+    def dense(self, edges: int) -> bool:
+        """Never: what is pulled would come along all edges."""
+        return False
+
+
+class LocalPartition(RecomputedPartition):
+    """A partition of a loop that follows changes by what is counted along the edges at their ends.
+
+    Args:
+        plan: the plan of the loop, with one class for which `why_not_local` has no reason.
+        layout: the layout of the adjacency.
+        partition: the partition's number.
+        choice: the delay bound of iterations from `init`.
+    """
+
+    def __init__(self, plan: Plan, layout: str, partition: int, choice: BoundChoice) -> None:
+        assert plan.program.algebra is not None
+        self.algebra = plan.program.algebra
+        fields = plan.program.states().items()
+        self.counters = plan.program.classes[0].facts.counters
+        self._sums = [f"sum.{k}" for k in range(self.algebra.size or 1)]
+        columns: dict[str, Any] = {"dirty": (np.uint8, 0)}
+        columns |= {f"state.{n}": (f.dtype, f.default) for n, f in fields if f.size is None}
+        columns |= dict.fromkeys(self._sums, (self.algebra.dtype, self.algebra.identity))
+        super().__init__(plan, layout, partition, choice, columns)
+
+    def begin(self, new: NewPartition) -> None:
+        """Begin with a graph, before iteration 0."""
+        super().begin(new)
+        self.arena.meta |= {"follows": False, "layers": None, "reason": None, "restart": ""}
+
+    @property
+    def begun(self) -> bool:
+        """True if the next answer follows from the last one."""
+        return bool(self.arena.meta["follows"])
+
+    # Changes. -------------------------------------------------------------------------------------
+
+    def take(
+        self, columns: Mapping[str, Array], *, strict: bool
+    ) -> Steps[tuple[dict[str, int], list[int], int]]:
+        """Take in changes; sums and counters follow at once, states before the next answer."""
+        meta, graph = self.arena.meta, self.graph
+        if not meta["follows"]:
+            return (yield from super().take(columns, strict=strict))
+        self.expect_changes(len(columns["kind"]))
+        changes = graph.resolve(columns)
+        counts, absent = changes.counts, changes.absent
+        ends = graph.index.find(np.concatenate([columns["source"], columns["target"]]))
+        if graph.alone:
+            ends = np.concatenate([changes.edits.row, changes.edits.key])
+        ends = distinct(ends[ends >= 0], graph.index.n)
+        end = _ChangeEnd(absent=len(absent))
+        end.at_ends = int(graph.degrees(graph.mirrors.local(ends)).sum())
+        end.edges = int(self.arena.meta["entries"])
+        _, told = yield from end_superstep([], end)
+        self.refused = strict and any(e.absent for e in told)
+        if self.refused or (graph.alone and not len(ends)):
+            return counts, absent, 0
+        meta["settled"], self._iterations = False, None
+        if _WORTH * sum(e.at_ends for e in told) > max(sum(e.edges for e in told), _FEW):
+            self._recompute("the changes are at much of the graph")
+        earlier = yield from self._counted(ends)
+        _, _, removed = graph.edit(changes)
+        later = yield from self._counted(ends)
+        touched = yield from self._follow(ends, earlier, later)
+        self._forget(removed)
+        if graph.tidy() is not None:
+            meta["layers"] = None
+        return counts, absent, touched
+
+    def _recompute(self, reason: str) -> None:
+        """Have the next answer begin with `init`."""
+        self.arena.meta |= {"follows": False, "restart": reason}
+
+    def _forget(self, removed: Array) -> None:
+        """Have the vertices that went at their defaults, should they return."""
+        arena = self.arena
+        arena["dirty"][removed] = UNWRITTEN
+        for name, (_, default) in self._columns.items():
+            if name != "dirty":
+                arena[name][removed] = default
+
+    def _counted(self, ends: Array) -> Steps[_Counts | None]:
+        """Count along the edges at ends of changes; None where the program fails, or need not.
+
+        Args:
+            ends: places (int32, ascending).
+        """
+        graph, plan = self.graph, self.plan
+        if not self.arena.meta["follows"]:
+            return None
+        local = graph.mirrors.local(ends)
+        lengths, target, reverse = self._rows(local)
+        source = np.repeat(local, lengths)
+        reach = None
+        if plan.reaches:
+            lengths, others, back = self._rows(local, incoming=True)
+            known = np.isin(others, ends)  # those edges are counted at their own ends
+            source = np.concatenate([source, others[~known]])
+            target = np.concatenate([target, np.repeat(local, lengths)[~known]])
+            reverse = np.concatenate([reverse, back[~known]])
+            needed = distinct(np.concatenate([local, others, target]), graph.index.n)
+            reach = yield from self._target_rows(needed)
+        order = np.lexsort((reverse, graph.index.rank[target], source))
+        source, target, reverse = source[order], target[order], reverse[order]
+        todo, lengths = np.unique(source, return_counts=True)
+        topology = self._topology_of(todo, lengths, target, reverse)
+        if reach is not None:
+            reach = replace(reach, part=topology.target)
+        v = self._arrays(topology, reach)
+        shape = {"uniform": graph.index.n}.get(plan.shape, topology.m)
+        v.msg = _zeros(shape, self.algebra)
+        v.states = {n: _column(graph.index.n, f) for n, f in plan.program.states().items()}
+        methods, delivery = self._methods(), self._delivery(topology)
+        scope = Scope(v, delivery, 0, {}, {}, MutationLog(self.algebra, None))
+        try:
+            methods.scatter(scope, todo)
+        except VertexError:
+            return None
+        changed = delivery.finish(v.msg, v.agg)
+        states = plan.program.states()
+        counted = {n: v.states[n][todo] - states[n].default for n in sorted(self.counters)}
+        return _Counts(todo, counted, changed, v.agg[changed])
+
+    def _follow(self, ends: Array, earlier: _Counts | None, later: _Counts | None) -> Steps[int]:
+        """Have sums and counters take the difference, and those gather for which it matters.
+
+        Returns:
+            How many vertices these are.
+        """
+        graph, arena = self.graph, self.arena
+        end, parts = _ChangeEnd(failed=earlier is None or later is None), list[Any]()
+        columns: dict[str, Array] = {}
+        if earlier is not None and later is not None:
+            columns = self._difference(earlier, later)
+            owners = graph.mirrors.owners(arena["ids"][columns["place"]])
+            for p in np.unique(owners[owners != graph.partition]).tolist():
+                part = {n: x[owners == p] for n, x in columns.items()}
+                part["id"] = arena["ids"][part.pop("place")]
+                parts.append((p, part))
+            columns = {n: x[owners == graph.partition] for n, x in columns.items()}
+        received, told = yield from self._exchange(parts, end)
+        if any(e.failed for e in told):
+            self._recompute(self.arena.meta["restart"] or "a method failed")
+            return 0
+        due = [graph.mirrors.local(ends)]
+        others = [{"place": graph.index.find(part["id"]), **part} for _, part in received]
+        for part in (columns, *others):
+            due.append(part["place"])
+            for name in (*self._sums, *(f"state.{n}" for n in self.counters)):
+                arena[name][part["place"]] += part[name]  # a place is there once
+        places = distinct(np.concatenate(due), graph.index.n)
+        arena["dirty"][places] |= _DUE
+        return len(places)
+
+    def _difference(self, earlier: _Counts, later: _Counts) -> dict[str, Array]:
+        """Return what sums and counters change by, as columns with a row for each such place."""
+        places = distinct(
+            np.concatenate([earlier.sources, earlier.targets, later.sources, later.targets]),
+            self.graph.index.n,
+        )
+        columns = {n: np.zeros(len(places), self.algebra.dtype) for n in self._sums}
+        columns |= {f"state.{n}": np.zeros(len(places), np.int64) for n in sorted(self.counters)}
+        for counts, sign in ((earlier, -1), (later, 1)):
+            at = np.searchsorted(places, counts.sources)
+            for name, values in counts.counters.items():
+                columns[f"state.{name}"][at] += sign * values
+            at = np.searchsorted(places, counts.targets)
+            sums = counts.sums.reshape(len(at), len(self._sums))
+            for k, name in enumerate(self._sums):
+                columns[name][at] += sign * sums[:, k]
+        kept = np.zeros(len(places), np.bool_)
+        for column in columns.values():
+            kept |= column != 0
+        return {"place": places[kept], **{n: x[kept] for n, x in columns.items()}}
+
+    # Rows. ----------------------------------------------------------------------------------------
+
+    def _rows(self, places: Array, *, incoming: bool = False) -> tuple[Array, Array, Array]:
+        """The targets of vertices as the program has them, or with `incoming` their sources.
+
+        Returns:
+            How many each vertex has, their places (int32) in the order of ids, and whether each
+            entry of the source's row is of an edge against its direction (bool).
+        """
+        graph, direction = self.graph, self.plan.program.direction
+        ways = {"out": FORWARD, "in": BACKWARD}.get(direction, FORWARD | BACKWARD)
+        both = direction == "both" and self.layout != "undirected"
+        if self.layout == "undirected":
+            ways = FORWARD
+        elif incoming:
+            ways = {FORWARD: BACKWARD, BACKWARD: FORWARD}.get(ways, ways)
+        ranks, _, reverse, lengths = graph.adjacency.arrange(
+            places, graph.index.rank, ways, as_set=direction == "undirected"
+        )
+        if not both:
+            reverse = np.zeros(len(ranks), np.bool_)
+        elif incoming:
+            reverse = ~reverse
+        return lengths, graph.index.order[ranks], reverse
+
+    def _target_rows(self, places: Array) -> Steps[TargetRows]:
+        """The rows of vertices of this partition and of others, by place; other rows are empty."""
+        graph, ids = self.graph, self.arena["ids"]
+        is_local = graph.mirrors.are_local(places)
+        listed, n = places[is_local], graph.index.n
+        lengths, target, _ = self._rows(listed)
+        others = np.zeros(0, np.int64)
+        if not graph.alone:
+            rest = places[~is_local]
+            owners = graph.mirrors.owners(ids[rest])
+            parts = [(p, {"id": ids[rest[owners == p]]}) for p in np.unique(owners).tolist()]
+            asked, _ = yield from self._exchange(parts, SuperstepEnd())
+            answers = []
+            for p, columns in asked:
+                count, to, _ = self._rows(graph.index.find(columns["id"]))
+                answers.append((p, {"id": columns["id"], "count": count, "target": ids[to]}))
+            received, _ = yield from self._exchange(answers, SuperstepEnd())
+            came = [columns for _, columns in received]
+            if came:
+                row, count, to = (
+                    np.concatenate([c[name] for c in came]) for name in ("id", "count", "target")
+                )
+                there = graph.index.find(to)
+                others = np.unique(to[there < 0])
+                there[there < 0] = n + np.searchsorted(others, to[there < 0])
+                listed = np.concatenate([listed, graph.index.find(row)])
+                lengths = np.concatenate([lengths, count])
+                target = np.concatenate([target, there.astype(np.int32)])
+        start, stop = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        ends = np.cumsum(lengths)
+        start[listed], stop[listed] = ends - lengths, ends
+        return TargetRows.frozen(start, stop, target, others)
+
+    def _exchange(
+        self, parts: list[tuple[int, dict[str, Array]]], end: SuperstepEnd
+    ) -> Steps[tuple[list[Any], list[Any]]]:
+        """Send columns to other partitions; return those that came, by sender, and all ends."""
+        blocks: Blocks = [(p, encode_bytes(columns)) for p, columns in parts]
+        self.bytes_sent += sum(len(block) for _, block in blocks)
+        received, told = yield from end_superstep(blocks, end)
+        return [(p, decode(block, trusted=True)[0]) for p, block in received], told
+
+    def _topology_of(
+        self, sources: Array, lengths: Array, target: Array, reverse: Array
+    ) -> RowTopology:
+        """A topology that has these rows, one after the other, and no others."""
+        n = self.graph.index.n
+        start, stop = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        ends = np.cumsum(lengths)
+        start[sources], stop[sources] = ends - lengths, ends
+        both = self.plan.program.direction == "both" and self.layout != "undirected"
+        target = target.astype(np.int32, copy=False)
+        for array in (start, stop, target, reverse):
+            array.flags.writeable = False  # as those of a topology, or kernels compile twice
+        ids = self.arena.read("ids")
+        return RowTopology.of_rows(ids, start, stop, target, reverse if both else None)
+
+    # Methods. -------------------------------------------------------------------------------------
+
+    def _methods(self) -> Methods:
+        return methods_of(self.plan, self.graph.vertices, self.graph.id_codec)[0]
+
+    def _delivery(self, topology: Any) -> Delivery:
+        module = delivery_module(self.algebra)
+        delivery = _PartDelivery(topology, self.algebra, self.plan.shape, module, self.plan.threads)
+        delivery.pulls = False
+        return delivery
+
+    def _arrays(self, topology: Any, reach: TargetRows | None) -> VertexArrays:
+        none = np.zeros(0, np.int32)
+        agg = _zeros(self.graph.index.n, self.algebra)
+        v = VertexArrays(topology, {}, _zeros(0, self.algebra), agg, none, all_pending=False)
+        v.reach = reach
+        return v
+
+    def iterate(self, command: LoopCommand, report: LoopReport) -> Steps[None]:
+        """Have the vertices gather that are due, or compute the answer from `init`."""
+        meta, work = self.arena.meta, report.work
+        if not meta["follows"]:
+            self.restarted = meta["restart"]
+            yield from super().iterate(command, report)
+            if work.quiet and report.failure is None and work.reason != "nothing changed":
+                self._take_over()
+            return
+        if meta["settled"]:
+            work.reason, work.quiet = "nothing changed", True
+            return
+        arena, graph = self.arena, self.graph
+        todo = np.flatnonzero(arena["dirty"] & _DUE).astype(np.int32)
+        arena["dirty"][todo] &= ~_DUE
+        todo = todo[arena["alive"][todo] != 0]
+        lengths, target, reverse = self._rows(todo)
+        topology = self._topology_of(todo, lengths, target, reverse)
+        reach = None
+        if self.plan.reaches:
+            none = np.zeros(0, np.int64)
+            reach = TargetRows(topology.start, topology.stop, topology.target, none)
+        v = self._arrays(topology, reach)
+        for k, name in enumerate(self._sums):
+            (v.agg if v.agg.ndim == 1 else v.agg[:, k])[todo] = arena[name][todo]
+        for name, f in self.plan.program.states().items():
+            scalar = f.size is None
+            v.states[name] = arena[f"state.{name}"] if scalar else _column(graph.index.n, f)
+        log = MutationLog(self.algebra, None)
+        end = SuperstepEnd()
+        try:
+            self._methods().gather(Scope(v, self._delivery(topology), 1, {}, {}, log), todo)
+        except VertexError as error:
+            end.failure = error
+        _, told = yield from end_superstep([], end)
+        if any(e.failure is not None for e in told):
+            self._recompute("a method failed")
+            yield from self.iterate(command, report)
+            return
+        arena["dirty"][todo] |= UNWRITTEN
+        meta["clock"] += 1
+        meta["settled"] = meta["unwritten"] = True
+        work.iterations, work.updates, work.touched = 1, len(todo), len(todo)
+        work.reason, work.quiet = meta["reason"], True
+
+    def _take_over(self) -> None:
+        """Keep what iterations from `init` came to, and follow changes from there."""
+        assert self._iterations is not None
+        v, arena, meta = self._iterations.processor.v, self.arena, self.arena.meta
+        places = self.graph.in_order()
+        for name, f in self.plan.program.states().items():
+            if f.size is None:
+                arena[f"state.{name}"][places] = v.states[name]
+        agg = v.agg[: len(places)].reshape(len(places), len(self._sums))
+        for k, name in enumerate(self._sums):
+            arena[name][places] = agg[:, k]
+        arena["dirty"][...] = 0
+        reason = self._iterations.master.reason
+        meta |= {"follows": True, "layers": None, "reason": reason, "restart": ""}
+
+    def written(self) -> tuple[str, dict[str, Array]] | None:
+        """The columns of a base, or of a delta of what changed since the last call, if any."""
+        meta = self.arena.meta
+        if not meta["follows"] or self._iterations is not None:
+            base = super().written()
+            if base is not None:
+                meta["layers"] = DeltaLayers()
+            return base
+        if not meta["unwritten"]:
+            return None
+        meta["unwritten"] = False
+        states = self.plan.program.states()
+        scalars = {n: self.arena[f"state.{n}"] for n, f in states.items() if f.size is None}
+        layer = self.written_layer(scalars)
+        if layer is None:
+            return None
+        kind, columns = layer
+        count = len(columns["id"])
+        for name, f in states.items():
+            if f.size is not None:
+                columns[name] = default_column(count, f)
+        return kind, {"id": columns.pop("id"), **{n: columns.pop(n) for n in states}, **columns}
