@@ -13,6 +13,7 @@ protocol vertex by vertex, which this one is checked against.
 """
 
 __all__ = [
+    "adjacency",
     "answer_checks",
     "arena",
     "auto_bound",
@@ -34,7 +35,6 @@ __all__ = [
     "phases",
     "processor",
     "progress",
-    "row_edits",
     "run_options",
     "run_partition",
     "snapshot_writer",

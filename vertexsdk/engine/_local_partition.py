@@ -28,12 +28,11 @@ from vertexsdk.compile.vertex_arrays import VertexArrays, default_column
 from vertexsdk.engine._arena_partition import UNWRITTEN
 from vertexsdk.engine._recomputed_partition import RecomputedPartition
 from vertexsdk.engine._row_kernels import BACKWARD, FORWARD
+from vertexsdk.engine.adjacency import RowTopology, distinct
 from vertexsdk.engine.auto_bound import BoundChoice
 from vertexsdk.engine.commands import LoopCommand, LoopReport
 from vertexsdk.engine.new_partition import NewPartition
-from vertexsdk.engine.partition_graph import RowTopology
 from vertexsdk.engine.processor import methods_of
-from vertexsdk.engine.row_edits import distinct
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
 from vertexsdk.errors import VertexError
 from vertexsdk.graph.topology.target_rows import TargetRows

@@ -29,13 +29,13 @@ from vertexsdk.engine._arena_partition import UNWRITTEN, ArenaPartition
 from vertexsdk.engine._mirrors import Mirrors
 from vertexsdk.engine._row_kernels import DELETE, INSERT
 from vertexsdk.engine._saved_state import CHANGED, captured, restored
+from vertexsdk.engine.adjacency import Edits, distinct
 from vertexsdk.engine.arena import Arena
 from vertexsdk.engine.commands import LoopCommand, LoopReport, RestoreState
 from vertexsdk.engine.iterations import combining, make_master
 from vertexsdk.engine.master import IterationStats, Master, combine_aggregates
 from vertexsdk.engine.new_partition import NewPartition
 from vertexsdk.engine.processor import merged, methods_of
-from vertexsdk.engine.row_edits import Edits, distinct
 from vertexsdk.engine.snapshot_writer import WriteSnapshot
 from vertexsdk.engine.snapshots import SnapshotRequest
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep

@@ -23,8 +23,8 @@ from vertexsdk.algorithms import (
     ShortestPaths,
 )
 from vertexsdk.engine import arena as arena_module
+from vertexsdk.engine.adjacency import RowPool
 from vertexsdk.engine.arena import Arena, written_pages
-from vertexsdk.engine.row_edits import RowPool
 from vertexsdk.program.program import Program
 
 
