@@ -88,7 +88,7 @@ def _zeros(count: int, algebra: Algebra) -> Array:
 
 def _column(n: int, f: StateField) -> Array:
     """A column of n vertices at the default of a field."""
-    return default_column(n, f) if f.default else np.zeros((n, *f.shape), f.dtype)
+    return default_column(n, f) if np.any(f.default) else np.zeros((n, *f.shape), f.dtype)
 
 
 class _PartDelivery(Delivery):

@@ -61,6 +61,8 @@ class Method:
 
 def function_tree(function: FunctionType) -> ast.FunctionDef | None:
     """Return a function's syntax tree, with the line numbers of its file; None without a source."""
+    if hasattr(function, "__wrapped__"):
+        return None  # the source would be that of the function in it
     try:
         source = inspect.getsource(function)
         block = ast.parse("if True:\n" + source if source[:1].isspace() else "\n" + source)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import vertexsdk
@@ -17,6 +19,7 @@ from vertexsdk.engine import _local_partition
 from vertexsdk.loops.find_program import load_program
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Delta
+from vertexsdk.program.warn import InterpretedWarning
 
 Edge = tuple[int, int]
 
@@ -230,6 +233,46 @@ def test_an_error_of_a_method_is_reported_and_passes(partitions: int, compiled: 
 def degrees(result: Any) -> dict[int, int]:
     ids, values = result.values("degree")
     return dict(zip(ids.tolist(), values.tolist(), strict=True))
+
+
+def twice(function: Any) -> Any:
+    @functools.wraps(function)
+    def wrapper(self: Any, iteration: int, source: int, delta: Delta) -> None:
+        function(self, iteration, source, delta)
+        self.degree *= 2
+
+    return wrapper
+
+
+class Decorated(Fussy):
+    """Does more than the source of its gather."""
+
+    gather = twice(Fussy.gather)
+
+
+def test_a_decorated_method_is_not_the_method_in_it() -> None:
+    assert Program(Decorated).classes[0].facts.not_local == "its source cannot be read"
+    graph = Graph.from_arrays([1, 2], [2, 3], undirected=True)
+    with pytest.warns(InterpretedWarning, match="source of gather cannot be read"):
+        answer = run(Decorated, graph, backend="memory://decorated")
+    assert degrees(answer) == {1: 2, 2: 4, 3: 2}
+
+
+class Weighted(Sent):
+    """Has a vector that begins as an array."""
+
+    weights: int = state(np.array([1, 2]), size=2)
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_a_vector_may_begin_as_an_array(partitions: int) -> None:
+    graph = Graph.from_arrays([1, 2], [2, 3], partitions=partitions)
+    with MainLoop(Weighted, graph, backend=f"memory://weighted-{partitions}") as main:
+        main.query()
+        main.ingest([("+", 3, 1)])
+        answer = main.query()
+        assert answer.statistics["start"] == "warm"
+        assert [row["weights"] for row in answer.to_arrow().to_pylist()] == [[1, 2]] * 3
 
 
 HEAD = """
