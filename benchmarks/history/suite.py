@@ -14,7 +14,7 @@ from benchmarks import cells, rmat
 from benchmarks.answers import Wrong
 from benchmarks.case_process import CaseProcess
 from benchmarks.document import Table
-from benchmarks.options import option, scales
+from benchmarks.options import option
 from benchmarks.runner import SuiteResults
 from benchmarks.suite import CaseSuite, Parts, filled
 from benchmarks.targets import Target
@@ -32,8 +32,8 @@ class Sizes:
     """Given to every case."""
 
     scale: int = option(18, "of R-MAT")
-    changes: tuple[int, ...] = option((1, 10, 100, 1000), "in a batch: 1,10,100,1000", scales)
-    partitions: tuple[int, ...] = option((1, 2), "of the graph: 1,2", scales)
+    changes: tuple[int, ...] = option((1, 10, 100, 1000), "in a batch: 1,10,100,1000")
+    partitions: tuple[int, ...] = option((1, 2), "of the graph: 1,2")
     repeats: int = option(7, "batches of each size, and runs from scratch")
     cores: int = 2
 
@@ -134,14 +134,15 @@ class Results(SuiteResults[Sizes]):
 def _targets() -> Iterator[Target[Results]]:
     for program in LOCAL:
         for partitions in (1, 2):
-            title = f"{program}, 1 change, {partitions} partitions: from scratch / ours"
+            parts = f"{partitions} partition{'s'[: partitions > 1]}"
+            title = f"{program}, 1 change, {parts}: from scratch / ours"
             find = partial(Results.gain, program=program, partitions=partitions, count=1)
             yield Target(title, find, 50.0, "×", True)
     yield Target("the least of all: from scratch / ours", Results.least_gain, 1 / _WORST, "×", True)
 
 
 def _table(r: Results, partitions: int) -> Table | None:
-    head = ["program", "from scratch", *(f"{n:,} changes" for n in r.sizes.changes)]
+    head = ["program", "from scratch", *(f"{n:,} change{'s'[: n > 1]}" for n in r.sizes.changes)]
     rows = []
     for program in PROGRAMS:
         row = [program, cells.seconds(r.median(program, f"{partitions} run"))]
