@@ -42,7 +42,8 @@ def main() -> None:
     """Measure, and write."""
     cache, scratch, result = (Path(word) for word in sys.argv[1:4])
     cores = len(os.sched_getaffinity(0))
-    settings = Settings(cores, processes.available() // 2, str(scratch))
+    slots = max(cores, 3)  # two processors and one task that waits; threads are those of the cores
+    settings = Settings(slots, processes.available() // 2, str(scratch))
     ours = Ours(settings)
     ours.start()
     lines: list[Callable[[], Iterable[Comparison]]] = [
