@@ -60,3 +60,22 @@ def test_a_damaged_object_of_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
     table = Table(b"".join(encode({"id": np.arange(2), "thing": values})))
     with pytest.raises(CorruptError, match=r"a pickle cannot be read .ZeroDivisionError"):
         table.column("thing", trusted=True)
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("vertexsdk.deltas", "Sent"),
+        ("vertexsdk.event_nodes", "Node"),
+        ("vertexsdk.engine.events._node", "Node"),
+        ("vertexsdk.event_versions", "At"),
+        ("vertexsdk.engine.events._resident_versions", "Position"),
+        ("vertexsdk.engine.events._node_segments", "Position"),
+        ("vertexsdk.load.names", "Names"),
+        ("vertexsdk.graph.string_ids", "StringIds"),
+    ],
+)
+def test_classes_that_have_moved_are_read(module: str, name: str) -> None:
+    (cls,) = unpickle(f"(c{module}\n{name}\nt.".encode())
+    names = {"At": "Position", "Names": "StringIds"}
+    assert cls.__name__ == names.get(name, name)

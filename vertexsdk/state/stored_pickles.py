@@ -12,6 +12,7 @@ from vertexsdk.arrays.corruption import CorruptError, unpickling
 _MOVED = {
     ("vertexsdk.deltas", "Sent"): ("vertexsdk.graph.changes.deltas", "Sent"),
     ("vertexsdk.event_nodes", "Node"): ("vertexsdk.engine._node", "Node"),
+    ("vertexsdk.engine.events._node", "Node"): ("vertexsdk.engine._node", "Node"),
     ("vertexsdk.event_versions", "At"): (
         "vertexsdk.engine._events_loop_partition",
         "Position",
@@ -25,6 +26,10 @@ _MOVED = {
         "Position",
     ),
     ("vertexsdk.load.names", "Names"): ("vertexsdk.graph.topology.string_ids", "StringIds"),
+    ("vertexsdk.graph.string_ids", "StringIds"): (
+        "vertexsdk.graph.topology.string_ids",
+        "StringIds",
+    ),
 }
 
 
