@@ -39,6 +39,8 @@ ScatterChunk = Callable[[int, int, int, int], None]  # lo, hi, threads, me
 def filled(count: int, algebra: Algebra) -> Array:
     """Return `count` messages, all the identity: (count,), or (count, size) for vectors."""
     shape = (count,) if algebra.size is None else (count, algebra.size)
+    if algebra.dtype.kind == "i" and algebra.identity == 0:
+        return np.zeros(shape, algebra.dtype)  # pages that are not written to take no memory
     array: Array = np.empty(shape, algebra.dtype)
     array.fill(algebra.identity)  # which may be a tuple
     return array

@@ -122,6 +122,8 @@ class VertexArrays:
 
 def default_column(n: int, f: StateField) -> Array:
     """Return a column of n vertices at the field's default."""
+    if f.dtype.kind in "bi" and not np.any(f.default):
+        return np.zeros((n, *f.shape), f.dtype)  # pages that are not written to take no memory
     column: Array = np.empty((n, *f.shape), f.dtype)
     if f.dtype == object:
         for k in range(n):

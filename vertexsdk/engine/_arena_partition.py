@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from vertexsdk.compile.methods import Methods
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine.arena import Arena
 from vertexsdk.engine.commands import CreatePartition, RestoreState
 from vertexsdk.engine.new_partition import NewPartition, partition_of
 from vertexsdk.engine.partition_graph import PartitionGraph
+from vertexsdk.engine.processor import methods_of
 from vertexsdk.engine.snapshot_writer import SNAPSHOT_LAYERS, WriteSnapshot
 from vertexsdk.engine.snapshots import SnapshotRequest
 from vertexsdk.engine.supersteps import Steps
@@ -52,12 +54,18 @@ class ArenaPartition:
         """Have what is in an arena."""
         self.arena = arena
         self.graph = self._graph_in(arena)
+        self.__dict__.pop("methods", None)  # those of a fork are its own
 
     def _graph_in(self, arena: Arena) -> PartitionGraph:
         return PartitionGraph(
             arena, self.layout, self.partition, len(self.plan.topologies), self.plan.threads,
             self._columns, self.plan.program.value_dtype,
         )  # fmt: skip
+
+    @cached_property
+    def methods(self) -> Methods:
+        """The methods of the program's first class, as its only one."""
+        return methods_of(self.plan, 0, self.graph.id_codec)[0]
 
     def create(self, create: CreatePartition) -> Steps[None]:
         """Make the partition from the loaded graph, before iteration 0."""
@@ -94,6 +102,7 @@ class ArenaPartition:
         """Continue as a partition of another loop."""
         self.keep()
         self.plan = plan
+        self.__dict__.pop("methods", None)
         self.refresh()
 
     def supersede(self, other: Self) -> None:

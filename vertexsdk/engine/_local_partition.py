@@ -20,24 +20,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.raw_columns import decode, encode_bytes
-from vertexsdk.compile.delivery import Delivery
-from vertexsdk.compile.methods import Methods, Scope
+from vertexsdk.compile.delivery import Delivery, filled, message_count
+from vertexsdk.compile.methods import Scope
 from vertexsdk.compile.mutation_log import MutationLog
 from vertexsdk.compile.plan import Plan, delivery_module
 from vertexsdk.compile.vertex_arrays import VertexArrays, default_column
 from vertexsdk.engine._arena_partition import UNWRITTEN
 from vertexsdk.engine._recomputed_partition import RecomputedPartition
-from vertexsdk.engine._row_kernels import BACKWARD, FORWARD
 from vertexsdk.engine.adjacency import RowTopology, distinct
 from vertexsdk.engine.auto_bound import BoundChoice
 from vertexsdk.engine.commands import LoopCommand, LoopReport
 from vertexsdk.engine.new_partition import NewPartition
-from vertexsdk.engine.processor import methods_of
+from vertexsdk.engine.partition_graph import ResolvedChanges
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
 from vertexsdk.errors import VertexError
 from vertexsdk.graph.topology.target_rows import TargetRows
-from vertexsdk.program.algebra import Algebra
-from vertexsdk.program.fields import StateField
 from vertexsdk.state.version_writer import DeltaLayers
 from vertexsdk.transport.transport import Blocks
 
@@ -52,13 +49,11 @@ class _ChangeEnd(SuperstepEnd):
     """The report of a partition about a batch of changes.
 
     Attributes:
-        absent: how many changes met no edge.
         at_ends: how many edges there are at the ends of changed edges.
         edges: how many entries the partition's rows have.
         failed: a method raised an error.
     """
 
-    absent: int = 0
     at_ends: int = 0
     edges: int = 0
     failed: bool = False
@@ -79,16 +74,6 @@ class _Counts:
     counters: Mapping[str, Array]
     targets: Array
     sums: Array
-
-
-def _zeros(count: int, algebra: Algebra) -> Array:
-    """So many messages, all zero; pages that are not written to take no memory."""
-    return np.zeros(count if algebra.size is None else (count, algebra.size), algebra.dtype)
-
-
-def _column(n: int, f: StateField) -> Array:
-    """A column of n vertices at the default of a field."""
-    return default_column(n, f) if np.any(f.default) else np.zeros((n, *f.shape), f.dtype)
 
 
 class _PartDelivery(Delivery):
@@ -114,6 +99,7 @@ class LocalPartition(RecomputedPartition):
         self.algebra = plan.program.algebra
         fields = plan.program.states().items()
         self.counters = plan.program.classes[0].facts.counters
+        self.module = delivery_module(self.algebra)
         self._sums = [f"sum.{k}" for k in range(self.algebra.size or 1)]
         columns: dict[str, Any] = {"dirty": (np.uint8, 0)}
         columns |= {f"state.{n}": (f.dtype, f.default) for n, f in fields if f.size is None}
@@ -132,38 +118,29 @@ class LocalPartition(RecomputedPartition):
 
     # Changes. -------------------------------------------------------------------------------------
 
-    def take(
-        self, columns: Mapping[str, Array], *, strict: bool
-    ) -> Steps[tuple[dict[str, int], list[int], int]]:
-        """Take in changes; sums and counters follow at once, states before the next answer."""
-        meta, graph = self.arena.meta, self.graph
-        if not meta["follows"]:
-            return (yield from super().take(columns, strict=strict))
-        self.expect_changes(len(columns["kind"]))
-        changes = graph.resolve(columns)
-        counts, absent = changes.counts, changes.absent
+    def edit(self, changes: ResolvedChanges, columns: Mapping[str, Array]) -> Steps[int]:
+        """Make changes; sums and counters follow at once, states before the next answer."""
+        graph = self.graph
+        if not self.begun:
+            return (yield from super().edit(changes, columns))
         ends = graph.index.find(np.concatenate([columns["source"], columns["target"]]))
         if graph.alone:
             ends = np.concatenate([changes.edits.row, changes.edits.key])
         ends = distinct(ends[ends >= 0], graph.index.n)
-        end = _ChangeEnd(absent=len(absent))
+        end = _ChangeEnd(edges=int(self.arena.meta["entries"]))
         end.at_ends = int(graph.degrees(graph.mirrors.local(ends)).sum())
-        end.edges = int(self.arena.meta["entries"])
         _, told = yield from end_superstep([], end)
-        self.refused = strict and any(e.absent for e in told)
-        if self.refused or (graph.alone and not len(ends)):
-            return counts, absent, 0
-        meta["settled"], self._iterations = False, None
         if _WORTH * sum(e.at_ends for e in told) > max(sum(e.edges for e in told), _FEW):
             self._recompute("the changes are at much of the graph")
+            return (yield from super().edit(changes, columns))
         earlier = yield from self._counted(ends)
         _, _, removed = graph.edit(changes)
         later = yield from self._counted(ends)
         touched = yield from self._follow(ends, earlier, later)
         self._forget(removed)
         if graph.tidy() is not None:
-            meta["layers"] = None
-        return counts, absent, touched
+            self.arena.meta["layers"] = None
+        return touched
 
     def _recompute(self, reason: str) -> None:
         """Have the next answer begin with `init`."""
@@ -178,14 +155,12 @@ class LocalPartition(RecomputedPartition):
                 arena[name][removed] = default
 
     def _counted(self, ends: Array) -> Steps[_Counts | None]:
-        """Count along the edges at ends of changes; None where the program fails, or need not.
+        """Count along the edges at ends of changes; None where the program fails.
 
         Args:
             ends: places (int32, ascending).
         """
         graph, plan = self.graph, self.plan
-        if not self.arena.meta["follows"]:
-            return None
         local = graph.mirrors.local(ends)
         lengths, target, reverse = self._rows(local)
         source = np.repeat(local, lengths)
@@ -201,22 +176,21 @@ class LocalPartition(RecomputedPartition):
         order = np.lexsort((reverse, graph.index.rank[target], source))
         source, target, reverse = source[order], target[order], reverse[order]
         todo, lengths = np.unique(source, return_counts=True)
-        topology = self._topology_of(todo, lengths, target, reverse)
+        topology: Any = self._topology_of(todo, lengths, target, reverse)
         if reach is not None:
             reach = replace(reach, part=topology.target)
-        v = self._arrays(topology, reach)
-        shape = {"uniform": graph.index.n}.get(plan.shape, topology.m)
-        v.msg = _zeros(shape, self.algebra)
-        v.states = {n: _column(graph.index.n, f) for n, f in plan.program.states().items()}
-        methods, delivery = self._methods(), self._delivery(topology)
+        v, states = self._arrays(topology, reach), plan.program.states()
+        fields = {n: states[n] for n in sorted(self.counters)}
+        v.msg = filled(message_count(topology, plan.shape), self.algebra)
+        v.states |= {n: default_column(graph.index.n, f) for n, f in fields.items()}
+        delivery = self._delivery(topology)
         scope = Scope(v, delivery, 0, {}, {}, MutationLog(self.algebra, None))
         try:
-            methods.scatter(scope, todo)
+            self.methods.scatter(scope, todo)
         except VertexError:
             return None
         changed = delivery.finish(v.msg, v.agg)
-        states = plan.program.states()
-        counted = {n: v.states[n][todo] - states[n].default for n in sorted(self.counters)}
+        counted = {n: v.states[n][todo] - f.default for n, f in fields.items()}
         return _Counts(todo, counted, changed, v.agg[changed])
 
     def _follow(self, ends: Array, earlier: _Counts | None, later: _Counts | None) -> Steps[int]:
@@ -281,19 +255,11 @@ class LocalPartition(RecomputedPartition):
             entry of the source's row is of an edge against its direction (bool).
         """
         graph, direction = self.graph, self.plan.program.direction
-        ways = {"out": FORWARD, "in": BACKWARD}.get(direction, FORWARD | BACKWARD)
-        both = direction == "both" and self.layout != "undirected"
-        if self.layout == "undirected":
-            ways = FORWARD
-        elif incoming:
-            ways = {FORWARD: BACKWARD, BACKWARD: FORWARD}.get(ways, ways)
-        ranks, _, reverse, lengths = graph.adjacency.arrange(
-            places, graph.index.rank, ways, as_set=direction == "undirected"
+        ranks, _, reverse, lengths = graph.arrange(
+            places, graph.index.rank, direction, incoming=incoming
         )
-        if not both:
+        if reverse is None:
             reverse = np.zeros(len(ranks), np.bool_)
-        elif incoming:
-            reverse = ~reverse
         return lengths, graph.index.order[ranks], reverse
 
     def _target_rows(self, places: Array) -> Steps[TargetRows]:
@@ -324,9 +290,7 @@ class LocalPartition(RecomputedPartition):
                 listed = np.concatenate([listed, graph.index.find(row)])
                 lengths = np.concatenate([lengths, count])
                 target = np.concatenate([target, there.astype(np.int32)])
-        start, stop = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        ends = np.cumsum(lengths)
-        start[listed], stop[listed] = ends - lengths, ends
+        start, stop = self._bounds(listed, lengths)
         return TargetRows.frozen(start, stop, target, others)
 
     def _exchange(
@@ -342,34 +306,43 @@ class LocalPartition(RecomputedPartition):
         self, sources: Array, lengths: Array, target: Array, reverse: Array
     ) -> RowTopology:
         """A topology that has these rows, one after the other, and no others."""
-        n = self.graph.index.n
-        start, stop = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        ends = np.cumsum(lengths)
-        start[sources], stop[sources] = ends - lengths, ends
-        both = self.plan.program.direction == "both" and self.layout != "undirected"
+        start, stop = self._bounds(sources, lengths)
         target = target.astype(np.int32, copy=False)
         for array in (start, stop, target, reverse):
             array.flags.writeable = False  # as those of a topology, or kernels compile twice
         ids = self.arena.read("ids")
-        return RowTopology.of_rows(ids, start, stop, target, reverse if both else None)
+        return RowTopology.of_rows(ids, start, stop, target, reverse)
+
+    def _bounds(self, places: Array, lengths: Array) -> tuple[Array, Array]:
+        """The bounds of rows that lie one after the other, by place; other rows are empty."""
+        start, stop = np.zeros((2, self.graph.index.n), np.int64)
+        ends = np.cumsum(lengths)
+        start[places], stop[places] = ends - lengths, ends
+        return start, stop
 
     # Methods. -------------------------------------------------------------------------------------
 
-    def _methods(self) -> Methods:
-        return methods_of(self.plan, self.graph.vertices, self.graph.id_codec)[0]
-
     def _delivery(self, topology: Any) -> Delivery:
-        module = delivery_module(self.algebra)
-        delivery = _PartDelivery(topology, self.algebra, self.plan.shape, module, self.plan.threads)
+        delivery = _PartDelivery(
+            topology, self.algebra, self.plan.shape, self.module, self.plan.threads
+        )
         delivery.pulls = False
         return delivery
 
     def _arrays(self, topology: Any, reach: TargetRows | None) -> VertexArrays:
         none = np.zeros(0, np.int32)
-        agg = _zeros(self.graph.index.n, self.algebra)
-        v = VertexArrays(topology, {}, _zeros(0, self.algebra), agg, none, all_pending=False)
-        v.reach = reach
-        return v
+        agg, msg = (filled(count, self.algebra) for count in (self.graph.index.n, 0))
+        return VertexArrays(
+            topology, self._states(), msg, agg, none, all_pending=False, reach=reach
+        )
+
+    def _states(self) -> dict[str, Array]:
+        """The columns of all fields, by place; vectors are always at their defaults."""
+        n, arena = self.graph.index.n, self.arena
+        return {
+            name: arena[f"state.{name}"] if f.size is None else default_column(n, f)
+            for name, f in self.plan.program.states().items()
+        }
 
     def iterate(self, command: LoopCommand, report: LoopReport) -> Steps[None]:
         """Have the vertices gather that are due, or compute the answer from `init`."""
@@ -383,7 +356,7 @@ class LocalPartition(RecomputedPartition):
         if meta["settled"]:
             work.reason, work.quiet = "nothing changed", True
             return
-        arena, graph = self.arena, self.graph
+        arena = self.arena
         todo = np.flatnonzero(arena["dirty"] & _DUE).astype(np.int32)
         arena["dirty"][todo] &= ~_DUE
         todo = todo[arena["alive"][todo] != 0]
@@ -396,13 +369,10 @@ class LocalPartition(RecomputedPartition):
         v = self._arrays(topology, reach)
         for k, name in enumerate(self._sums):
             (v.agg if v.agg.ndim == 1 else v.agg[:, k])[todo] = arena[name][todo]
-        for name, f in self.plan.program.states().items():
-            scalar = f.size is None
-            v.states[name] = arena[f"state.{name}"] if scalar else _column(graph.index.n, f)
         log = MutationLog(self.algebra, None)
         end = SuperstepEnd()
         try:
-            self._methods().gather(Scope(v, self._delivery(topology), 1, {}, {}, log), todo)
+            self.methods.gather(Scope(v, self._delivery(topology), 1, {}, {}, log), todo)
         except VertexError as error:
             end.failure = error
         _, told = yield from end_superstep([], end)
@@ -442,14 +412,4 @@ class LocalPartition(RecomputedPartition):
         if not meta["unwritten"]:
             return None
         meta["unwritten"] = False
-        states = self.plan.program.states()
-        scalars = {n: self.arena[f"state.{n}"] for n, f in states.items() if f.size is None}
-        layer = self.written_layer(scalars)
-        if layer is None:
-            return None
-        kind, columns = layer
-        count = len(columns["id"])
-        for name, f in states.items():
-            if f.size is not None:
-                columns[name] = default_column(count, f)
-        return kind, {"id": columns.pop("id"), **{n: columns.pop(n) for n in states}, **columns}
+        return self.written_layer(self._states())

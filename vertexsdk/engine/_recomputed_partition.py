@@ -16,6 +16,7 @@ from vertexsdk.engine.auto_bound import BoundChoice
 from vertexsdk.engine.commands import LoopCommand, LoopReport
 from vertexsdk.engine.iterations import Iterations, make_master
 from vertexsdk.engine.new_partition import NewPartition
+from vertexsdk.engine.partition_graph import ResolvedChanges
 from vertexsdk.engine.processor import Processor, with_classes
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
 from vertexsdk.graph.load.build_topology import NO_GHOSTS, NO_KIND, Inbound, Variant, build_topology
@@ -78,7 +79,7 @@ class RecomputedPartition(ArenaPartition):
     def take(
         self, columns: Mapping[str, Array], *, strict: bool
     ) -> Steps[tuple[dict[str, int], list[int], int]]:
-        """Take in changes, in order; no vertex is touched before the next answer."""
+        """Take in changes, in order."""
         self.expect_changes(len(columns["kind"]))
         changes = self.graph.resolve(columns)
         counts, absent = changes.counts, changes.absent
@@ -89,11 +90,20 @@ class RecomputedPartition(ArenaPartition):
             self.refused = any(e.vertices for e in ends)
         if self.refused or (self.graph.alone and not len(changes.edits)):
             return counts, absent, 0
+        self.arena.meta["settled"], self._iterations = False, None
+        touched = yield from self.edit(changes, columns)
+        return counts, absent, touched
+
+    def edit(self, changes: ResolvedChanges, columns: Mapping[str, Array]) -> Steps[int]:
+        """Make changes, which were resolved from these columns; return how many vertices follow.
+
+        No vertex is touched before the next answer.
+        """
+        del columns
         self.graph.edit(changes)
         self.graph.tidy()
-        self.arena.meta["settled"] = False
-        self._iterations = None
-        return counts, absent, 0
+        yield from ()
+        return 0
 
     def iterate(self, command: LoopCommand, report: LoopReport) -> Steps[None]:
         """Iterate, from `init` after changes; where nothing has changed the answer stands."""

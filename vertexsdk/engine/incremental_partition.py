@@ -35,7 +35,7 @@ from vertexsdk.engine.commands import LoopCommand, LoopReport, RestoreState
 from vertexsdk.engine.iterations import combining, make_master
 from vertexsdk.engine.master import IterationStats, Master, combine_aggregates
 from vertexsdk.engine.new_partition import NewPartition
-from vertexsdk.engine.processor import merged, methods_of
+from vertexsdk.engine.processor import merged
 from vertexsdk.engine.snapshot_writer import WriteSnapshot
 from vertexsdk.engine.snapshots import SnapshotRequest
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
@@ -73,17 +73,6 @@ class IncrementalPartition(ArenaPartition):
         super()._place(arena)
         self.mirrors, self.alone = self.graph.mirrors, self.graph.alone
         self.adjacency, self.index = self.graph.adjacency, self.graph.index
-        self.__dict__.pop("methods", None)  # those of a fork are its own
-
-    def enter(self, plan: Plan) -> None:
-        """Continue as a partition of another loop."""
-        self.__dict__.pop("methods", None)
-        super().enter(plan)
-
-    @cached_property
-    def methods(self) -> Methods:
-        """The program's methods."""
-        return methods_of(self.plan, 0, self.graph.id_codec)[0]
 
     @cached_property
     def sums_read(self) -> list[str]:

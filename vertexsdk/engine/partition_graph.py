@@ -237,23 +237,43 @@ class PartitionGraph:
         local = np.flatnonzero(self.mirrors.are_local(used))
         rank = np.empty(self.index.n, np.int32)
         rank[used] = np.arange(len(used), dtype=np.int32)
-        symmetric = self.layout == "undirected"
-        ways = {"out": FORWARD, "in": BACKWARD}.get(direction, FORWARD | BACKWARD)
-        target, pick, reverse, lengths = self.adjacency.arrange(
-            used[local], rank, FORWARD if symmetric else ways, as_set=direction == "undirected"
-        )
+        target, pick, reverse, lengths = self.arrange(used[local], rank, direction)
         start = np.zeros(len(used) + 1, np.int64)
         start[local + 1] = lengths
-        both = direction == "both" and not symmetric
         rows = AdjacencyRows(
-            np.cumsum(start), target, self.adjacency.values_at(pick), reverse if both else None,
-            0, 0, 0,
-        )  # fmt: skip
+            np.cumsum(start), target, self.adjacency.values_at(pick), reverse, 0, 0, 0
+        )
         ids = self.arena["ids"][used]
         if self.alone:
             return LocalRows(ids, rows, np.empty(0, np.int32), np.zeros(2, np.int64))
         owners = self.arena["owner"][used].astype(np.int32)
         return with_ghosts(ids, rows, self.partition, self.mirrors.partitions, owners, each)
+
+    def arrange(
+        self, places: Array, rank: Array, direction: str, *, incoming: bool = False
+    ) -> tuple[Array, Array, Array | None, Array]:
+        """The rows of vertices one after the other, as a program has them (`Adjacency.arrange`).
+
+        Args:
+            places: places of the vertices, ascending by id.
+            rank: the rank of each place, by which rows are in order.
+            direction: in which the program follows edges, as in `Variant`.
+            incoming: in place of the targets of each vertex, the vertices that have it as one.
+
+        Returns:
+            Ranks of targets (int32[m]), places of entries, whether each edge is followed against
+            its direction where a program is told, and how many entries each vertex has.
+        """
+        symmetric = self.layout == "undirected"
+        ways = {"out": FORWARD, "in": BACKWARD}.get(direction, FORWARD | BACKWARD)
+        if incoming and ways != FORWARD | BACKWARD:
+            ways ^= FORWARD | BACKWARD
+        target, pick, reverse, lengths = self.adjacency.arrange(
+            places, rank, FORWARD if symmetric else ways, as_set=direction == "undirected"
+        )
+        if symmetric or direction != "both":
+            return target, pick, None, lengths
+        return target, pick, ~reverse if incoming else reverse, lengths
 
     def edges(self) -> tuple[Array, Array, Array | None]:
         """Every edge with an end here, one without direction once: places of its ends, its value.

@@ -368,11 +368,9 @@ def _locality(
 ) -> tuple[str | None, frozenset[str]]:
     """Return `Facts.not_local` and `Facts.counters` of a class whose sources can be read."""
     algebra, name = cls.messages, cls.__name__
-    integers = algebra is not None and algebra.dtype != object and algebra.dtype.kind == "i"
+    sums = algebra is not None and algebra.kind == "sum" and algebra.dtype.kind == "i"
     try:
-        _require(
-            algebra is not None and algebra.kind == "sum" and integers, "sends no integer sums"
-        )
+        _require(sums, "sends no integer sums")
         _require(not aggregators, "has aggregators")
         _require(not cls.edge_values, "keeps edge values")
         other = min(methods.keys() - {"gather", "scatter"}, default=None)
@@ -418,6 +416,9 @@ class LocalGather:
         assert self.method.tree is not None
         body = [s for s in self.method.tree.body if not is_docstring(s)]
         self._check_block(body)
+        stores = _stores(self.method.tree)
+        again = min((name for name in self.targets if stores.count(name) > 1), default=None)
+        _require(again is None, f"sets {again} more than once in gather")
         early = _reads_before_set(self.method, set(self.states) - self.counted)
         _require(early is None, f"gathers by self.{early} of before")
         fields = {n.attr for n in self.method.nodes() if self.method.is_self(n) and _is_store(n)}
@@ -443,9 +444,6 @@ class LocalGather:
             else:
                 fine = isinstance(s, ast.Pass | ast.Continue | ast.Break)
                 _require(fine, f"gathers by {type(s).__name__.lower()}")
-        stores = [n.id for n in self.method.nodes() if isinstance(n, ast.Name) and _is_store(n)]
-        again = min((name for name in self.targets if stores.count(name) > 1), default=None)
-        _require(again is None, f"sets {again} more than once in gather")
 
     def _check_target(self, target: ast.expr) -> None:
         if isinstance(target, ast.Name):
@@ -519,7 +517,7 @@ def _variables(method: Method) -> set[str]:
     """
     assert method.tree is not None
     _require(not method.tree.decorator_list, f"decorates {method.name}")
-    names = {n.id for n in method.nodes() if isinstance(n, ast.Name) and _is_store(n)}
+    names = set(_stores(method.tree))
     given = next((name for name in method.arguments if name in names), None)
     _require(given is None, f"sets its argument {given}")
     return names
@@ -527,6 +525,11 @@ def _variables(method: Method) -> set[str]:
 
 def _is_store(node: ast.AST) -> bool:
     return not isinstance(getattr(node, "ctx", None), ast.Load)
+
+
+def _stores(tree: ast.AST) -> list[str]:
+    """Return the variables that statements set or delete, each time they do."""
+    return [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and _is_store(n)]
 
 
 class LocalScatter:
@@ -575,13 +578,13 @@ class LocalScatter:
         targets = self.method.is_self(loop.iter, "targets") and not loop.orelse
         _require(targets and isinstance(loop.target, ast.Name), "scatters in another loop")
         self.target = loop.target.id  # type: ignore[attr-defined]
-        stores = [n.id for n in self.method.nodes() if isinstance(n, ast.Name) and _is_store(n)]
+        stores = _stores(self.method.tree)
         _require(stores.count(self.target) == 1, f"sets {self.target} more than once")
         for statement in body[:at]:
             self._check_expression(statement.value)  # type: ignore[attr-defined]
         for statement in body[at + 1 :]:
             self._note_zero(statement)
-        stored = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and _is_store(n)}
+        stored = set(_stores(loop))
         above = {n.id for s in body[:at] for n in ast.walk(s) if isinstance(n, ast.Name)}
         carried = min(stored & above, default=None)
         _require(carried is None, f"carries {carried} from one target to the next")
