@@ -54,7 +54,8 @@ def test_answers_are_those_of_a_plain_object(partitions: int, backend: str, tmp_
             history.step()
             if chance.random() < 0.3:
                 history.flow.snapshot()
-        history.check()
+        with history.fork().flow:
+            history.check()
         if chance.random() < 0.7:
             history.flow.close()
         else:  # as if the driver had ended: what is in the log is not in a snapshot
@@ -85,6 +86,23 @@ def test_calls_that_raise_lookups_and_stored_rows(
         assert flow.lookup(-1, "hours") == {-1: {"intervals": "[[2, 5]]"}}
     assert main(["query", "Board", "--backend", url, "--element", "hours", "--key", "-1"]) == 0
     assert capsys.readouterr().out == "-1 intervals=[[2, 5]]\n"
+
+
+@pytest.mark.parametrize("partitions", PARTITIONS)
+def test_rows_that_are_changed_in_place_are_copied_for_a_fork(partitions: int) -> None:
+    url = f"memory://board-fork-{partitions}"
+    with StatefulLoop(Board, backend=url, partitions=partitions) as flow:
+        flow.book(-1, 0, 5)
+        flow.shut("a", 0, 2)
+        with flow.fork() as fork:
+            fork.free(-1, 2)
+            fork.shut("a", 3, 4)
+            assert flow.book(1, 2, 3) == 1
+            assert [flow.is_booked(-1, 2), fork.is_booked(-1, 2)] == [True, False]
+            assert [flow.play_all("a", 3, 1.0), fork.play_all("a", 3, 1.0)] == [["a"], []]
+            flow.free(-1, 4)
+            assert fork.book(-1, 1, 3) == 2
+        assert not flow.is_booked(-1, 2)
 
 
 def test_explain_shows_them_as_they_are_declared() -> None:

@@ -13,6 +13,7 @@ import pytest
 from tests.stateful.own_elements import Intervals, TopK
 from tests.support.seeds import seed
 from vertexsdk import Array, Map, Matrix, RowsState, SparseVector, StateElement, Value
+from vertexsdk.program.keyed_state import Journal
 from vertexsdk.testing.state_elements import StateElementSuite
 
 
@@ -172,6 +173,66 @@ class MarkedLate(MarksState):
         return len(row)
 
 
+class Holder:
+    """A row that is an object with a dict."""
+
+    def __init__(self, numbers: dict[int, int]) -> None:
+        self.numbers = numbers
+
+
+class HolderState(MarksState):
+    """A dict within an object, which is changed in place."""
+
+    def add(self, key: Any, number: int) -> int:
+        key = self.spec.convert_key(key)
+        if key not in self.rows:
+            self.put(key, Holder({}))
+        numbers = self.rows[key].numbers
+        self.note(numbers, number % 3, key)
+        numbers[number % 3] = number
+        return len(numbers)
+
+    def numbers(self, key: Any) -> list[int]:
+        row = self.row_of(key)
+        return [] if row is None else sorted(row.numbers.values())
+
+    def to_fields(self, row: Any) -> Any:
+        return json.dumps(sorted(row.numbers.values()))
+
+    def from_fields(self, fields: Any) -> Any:
+        return Holder({number % 3: number for number in json.loads(fields)})
+
+    def combine(self, one: Any, other: Any) -> Any:
+        numbers = sorted({*one.numbers.values(), *other.numbers.values()})
+        return Holder({number % 3: number for number in numbers})
+
+
+class TestHolder(TestMarks):
+    marks = HolderState
+
+
+class NestedState(HolderState):
+    """Its dict is within a tuple and a dict."""
+
+    def copy_row(self, row: Any) -> Any:
+        (copied,) = super().copy_row(({"numbers": row.numbers},))
+        return Holder(copied["numbers"])
+
+
+class TestNested(TestMarks):
+    marks = NestedState
+
+
+class SharedByForks(HolderState):
+    def copy_row(self, row: Any) -> Any:
+        return row
+
+
+class ForksWithoutRows(MarksState):
+    def fork(self, journal: Journal) -> RowsState:
+        return type(self)(self.spec, journal)
+
+
 class LosesTheLast(MarksState):
     def to_fields(self, row: Any) -> Any:
         return json.dumps(row[:2])
@@ -245,6 +306,8 @@ class ReturnsItsRow(MarksState):
         (AnyKey, "keys_are_converted", "Marks.numbers takes the key 'a': call convert_key first"),
         (Random, "the_same_calls_have_the_same_results", "draw nothing at random"),
         (ReadsAndWrites, "what_reads_changes_nothing", "Marks.numbers is declared in reads, and"),
+        (SharedByForks, "forks_are_copies", "Marks: a fork changes with what it was forked from"),
+        (ForksWithoutRows, "forks_are_copies", "Marks: a fork has other rows"),
         (ReturnsItsRow, "answers_are_copies", "Marks.numbers returns its row: copy it"),
     ],
 )

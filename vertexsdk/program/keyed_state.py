@@ -7,6 +7,7 @@ divided by key. A `Journal` has what was changed, so that a call that raises is 
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from types import MappingProxyType
@@ -185,11 +186,29 @@ class SparseVector:
         return f"SparseVector({dict(self)!r})"
 
 
+_IMMUTABLE = frozenset({*KINDS.values(), type(None)})
+
+
+def _copied(value: Any) -> Any:
+    """Return a copy of a value; it is the value itself where no part of it can change."""
+    kind = type(value)
+    if kind in _IMMUTABLE:
+        return value
+    if kind is tuple and _IMMUTABLE.issuperset(map(type, value)):
+        return value
+    if kind is tuple:
+        parts = list(map(_copied, value))
+        return value if all(map(operator.is_, parts, value)) else tuple(parts)
+    if kind is dict:
+        return {key: _copied(part) for key, part in value.items()}
+    return copy.deepcopy(value)
+
+
 class RowsState:
     """The rows of a state element in memory, by key: the base of what methods see.
 
-    A row is any value that is replaced, and not changed, when a call sets it. What a method
-    returns does not change later.
+    A row is any value that is replaced when a call sets it. A dict may be changed in place, after
+    `note`. What a method returns does not change later.
 
     Args:
         spec: the types of keys and fields.
@@ -332,8 +351,18 @@ class RowsState:
             journal: takes what is changed in it.
         """
         other = copy.copy(self)
-        other.journal, other.rows, other.changed = journal, dict(self.rows), set(self.changed)
+        other.journal, other.changed = journal, set(self.changed)
+        rows = map(self.copy_row, self.rows.values())
+        other.rows = dict(zip(self.rows, rows, strict=True))
         return other
+
+    def copy_row(self, row: Any) -> Any:
+        """Return a row for a fork, in which nothing changes when calls change this one in place.
+
+        By default a dict is copied, also within tuples and other objects. What is only replaced
+        may be returned as it is.
+        """
+        return _copied(row)
 
     def stored(self, key: Any) -> Any:
         """Return a row as a table has it, `ABSENT` for none."""

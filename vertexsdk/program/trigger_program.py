@@ -71,6 +71,10 @@ class TableRows(RowsState):
         }
         return (*values, bool(fields[-2]), writers or None)
 
+    def copy_row(self, row: Any) -> Any:
+        """Return a row, all of which is replaced and not changed."""
+        return row
+
     def describe(self, key: Any) -> dict[str, Any]:
         """Return the values of the columns by name."""
         columns = self.element.columns
@@ -235,12 +239,15 @@ class CellRows(RowsState):
         return {column: convert(cell) for column, cell in json.loads(fields)}
 
     def fork(self, journal: Journal) -> RowsState:
-        """Return a copy for a fork; cells are changed in place, so they are copied."""
+        """Return a copy for a fork, without the totals."""
         other = super().fork(journal)
         assert isinstance(other, CellRows)
-        other.rows = {key: dict(cells) for key, cells in self.rows.items()}
         other._running = {}
         return other
+
+    def copy_row(self, row: Any) -> Any:
+        """Return a copy of the cells of a row, which are changed in place."""
+        return dict(row)
 
 
 class CellElement(StateElement):

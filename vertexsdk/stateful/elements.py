@@ -339,12 +339,15 @@ class MatrixState(RowsState):
         return [(key, SparseVector(cells)) for key, cells in self.rows.items()]
 
     def fork(self, journal: Journal) -> RowsState:
-        """Return a copy for a fork; cells are changed in place, so they are copied."""
+        """Return a copy for a fork, without the columns that products use."""
         other = super().fork(journal)
-        other.rows = {key: dict(cells) for key, cells in self.rows.items()}
         assert isinstance(other, MatrixState)
         other._columns = None
         return other
+
+    def copy_row(self, row: Any) -> Any:
+        """Return a copy of the cells of a row, which are changed in place."""
+        return dict(row)
 
     def to_fields(self, row: Any) -> str:
         """Return a row as JSON."""

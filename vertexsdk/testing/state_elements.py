@@ -180,6 +180,21 @@ class StateElementSuite:
                             f"{rows}.{method} returns its row: copy it"
                         )
 
+    def test_forks_are_copies(self, chance: random.Random) -> None:
+        for rows in self._histories():
+            for _ in range(5):
+                fork = rows.fork()
+                assert fork.answers() == rows.answers(), f"{rows}: a fork has other rows"
+                for one, other in ((rows, fork), (fork, rows)):
+                    answers = other.answers()
+                    for _ in range(5):
+                        one.change(chance)
+                    assert other.answers() == answers, (
+                        f"{rows}: a fork changes with what it was forked from: copy in copy_row() "
+                        "what is changed in place"
+                    )
+                rows = fork
+
     def test_the_same_calls_have_the_same_results(self, chance: random.Random) -> None:
         for rows in self._histories():
             other = _Rows(self, rows.key)
@@ -372,6 +387,14 @@ class _Rows:
 
     def owner(self, key: Any, partitions: int) -> int:
         return int(owners_of_keys(stored_values(self.spec.key, [key]), partitions)[0])
+
+    def fork(self) -> _Rows:
+        """Return a copy, on which calls are made apart from these rows."""
+        fork = copy.copy(self)
+        fork.journal, fork.stored = Journal(), dict(self.stored)
+        fork.state = self.state.fork(fork.journal)
+        fork.view = as_seen(self.spec, fork.state)
+        return fork
 
     def merged(self, other: _Rows) -> _Rows:
         """Return the rows of one partition that takes those of two."""
