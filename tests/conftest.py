@@ -222,12 +222,16 @@ def spark_or_none(request: pytest.FixtureRequest) -> SparkSession | None:
 def _nothing_left_for_the_next_module() -> Iterator[None]:
     """What a module abandoned is closed before the next one begins, and warns in its own tests.
 
-    So do its stores in memory: another module may use their names.
+    So are processors of loops that tests which failed still refer to, which would have the slots
+    of the session; and its stores in memory: another module may use their names.
     """
     from vertexsdk.backends import memory
 
     yield
     gc.collect()
+    if (resident := sys.modules.get("vertexsdk.transport.resident")) is not None:
+        for launch in [*resident._launches]:
+            launch.close()
     for key in [*memory._owned]:
         place = memory._owned.pop(key)
         memory._owned[0, place] = place  # they stay, without a name in this process

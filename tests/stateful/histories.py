@@ -6,6 +6,7 @@ import copy
 import inspect
 import random
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -211,9 +212,12 @@ class History:
         """Fork the loop, and make calls on both in turns; the fork is for the caller to close."""
         fork = History(self.cls, self.flow.fork(name), self.chance)
         fork.plain = copy.deepcopy(self.plain)
-        for _ in range(3):
-            self.chance.choice([self, fork]).step()
-        fork.check()
+        with ExitStack() as undo:
+            undo.callback(fork.flow.close)
+            for _ in range(3):
+                self.chance.choice([self, fork]).step()
+            fork.check()
+            undo.pop_all()
         return fork
 
     def check(self) -> None:

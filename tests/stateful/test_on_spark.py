@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -26,20 +27,26 @@ def test_answers_on_processors_are_those_of_a_plain_object(
     chance = random.Random(seed())
     url = f"lmdb://{tmp_path}/store"
     options: dict[str, Any] = {"backend": url, "spark": spark, "snapshot_every": 40}
-    with StatefulLoop(cls, partitions=partitions, **options) as flow:
-        history = History(cls, flow, chance)
-        for _ in range(15):
-            history.step()
-        flow.rescale(3 - partitions)
-        history.check()
-        fork = history.fork()
-        for _ in range(5):
-            history.step()
-        history.check()
-        assert flow.progress()["snapshots"] > 1
-        fork.check()
-    with fork.flow:  # whose processors are those of the loop
-        fork.step()
+    with ExitStack() as forks:
+        with StatefulLoop(cls, partitions=partitions, **options) as flow:
+            history = History(cls, flow, chance)
+            for _ in range(15):
+                history.step()
+            flow.rescale(3 - partitions)
+            history.check()
+            fork = history.fork()
+            forks.callback(fork.flow.close)
+            for _ in range(5):
+                history.step()
+            begun = flow._snapshots._calls
+            while flow.progress()["calls"] < begun + 40:  # until one is due after so many calls
+                history.step()
+            history.check()
+            with flow._lock:
+                flow._snapshots.collect(waits=True)
+            assert flow.progress()["snapshots"] > 1
+            fork.check()
+        fork.step()  # on processors that were the loop's
         fork.check()
     history.flow = StatefulLoop.resume(cls, backend=url, partitions=3 - partitions, spark=spark)
     with history.flow:
