@@ -53,9 +53,11 @@ def counts(flow: StatefulLoop) -> list[int]:
 
 @pytest.mark.parametrize("partitions", [1, 2, 7])
 def test_lines_of_files_are_calls(tmp_path: Path, partitions: int) -> None:
-    texts = lines(random.Random(seed()), 40)
-    for k, end in enumerate(("\n", "\r\n")):
-        (tmp_path / f"{k}.txt").write_bytes(end.join(texts[20 * k : 20 * k + 20]).encode())
+    chance = random.Random(seed())
+    texts = [*lines(chance, 19), "", *lines(chance, 19), "to be"]  # a last line may have no end
+    first, second = "\n".join([*texts[:20], ""]), "\r\n".join(texts[20:])
+    for name, text in (("0.txt", first), ("1.txt", second)):
+        (tmp_path / name).write_bytes(text.encode())
     with StatefulLoop(
         WordCount, backend=f"memory://lines-{partitions}", partitions=partitions
     ) as flow:
