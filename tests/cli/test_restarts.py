@@ -53,7 +53,11 @@ def started(shell: int) -> int | None:
 
 
 def kill_when(wanted: int, shell: subprocess.Popen[bytes], place: Path, seconds: float) -> bool:
-    """Kill the command some seconds after it has written that many answers, unless all is done."""
+    """Kill the command some seconds after it has written that many answers, unless all is done.
+
+    Returns:
+        Whether it was killed: the shell has started another one since.
+    """
     end = time.monotonic() + PATIENCE
     while len([*place.glob("out-*.csv")]) < wanted and shell.poll() is None:
         assert time.monotonic() < end
@@ -62,8 +66,13 @@ def kill_when(wanted: int, shell: subprocess.Popen[bytes], place: Path, seconds:
     while shell.poll() is None:
         assert time.monotonic() < end
         if (process := started(shell.pid)) is not None:  # else it is being started again
-            os.kill(process, signal.SIGKILL)
-            return True
+            with contextlib.suppress(ProcessLookupError):  # it ended just now
+                os.kill(process, signal.SIGKILL)
+            while shell.poll() is None:
+                if started(shell.pid) not in (process, None):
+                    return True
+                assert time.monotonic() < end
+                time.sleep(0.002)
     return False
 
 
