@@ -249,7 +249,7 @@ _LOAD = """
 import sys
 import numpy as np
 import pyarrow as pa
-from vertexsdk.graph.load import _files as files
+from vertexsdk.graph.load import files
 [split] = files.plan([sys.argv[1]], 1)
 rows = 0
 for chunk in files.read_chunks(split, None, 1, lambda names: np.zeros(len(names), np.int64)):

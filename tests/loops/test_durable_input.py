@@ -9,7 +9,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from vertexsdk import Graph, InputError, MainLoop, Min, RunError, Vertex, inf, run, state
-from vertexsdk.algorithms import ConnectedComponents, LabelPropagation, PageRank, ShortestPaths
+from vertexsdk.algorithms import (
+    ConnectedComponents,
+    LabelPropagation,
+    PageRank,
+    ShortestPaths,
+    StronglyConnectedComponents,
+)
 from vertexsdk.engine.commands import QUIET, Budget, Command
 from vertexsdk.errors import LostError
 from vertexsdk.program.program import Program
@@ -163,11 +169,19 @@ def test_an_approximation_follows(spark: SparkSession, url: str) -> None:
         assert main.query().statistics["start"] == "warm"
         assert main.lookup([1])[1]["residual"] < 1e-9
     graph = Graph.from_arrays([1, 2], [2, 3], spark=spark, partitions=2)
-    with MainLoop(LabelPropagation, graph, backend=url, loop="s", budget=QUIET) as labels:
+    with MainLoop(
+        StronglyConnectedComponents, graph, backend=url, loop="s", budget=QUIET
+    ) as components:
+        components.ingest([("+", 3, 4)])
+        assert "gather reads self.stage of before" in str(components.from_init)
+        assert components.lookup([4])[4]["behind"] == 0  # the first lookup computes the state
+        assert components.queries == 0
+    with MainLoop(LabelPropagation, graph, backend=url, loop="l", budget=Budget(1)) as labels:
         labels.ingest([("+", 3, 4)])
-        assert "fixed point depends on the start" in str(labels.from_init)
-        assert labels.lookup([4])[4]["behind"] == 0  # the first lookup computes the state
-        assert labels.queries == 0
+        assert labels.from_init is None
+        assert labels.lookup([4])[4]["behind"] == 0
+        labels.ingest([("+", 4, 5)])
+        assert labels.query().statistics["start"] == "warm"
 
 
 def test_who_cannot_resume(spark: SparkSession, url: str) -> None:

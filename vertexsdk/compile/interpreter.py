@@ -319,11 +319,12 @@ class InterpretedMethods(Methods):
         vertex, delta, algebra = self.vertex, Delta(), self.algebra
         names = self.names if algebra.type is VertexId else None
         if algebra.kind == "latest":
-            rows, index, msg = v.topology.in_start, scope.delivery.in_index, v.msg
+            rows, ends = v.topology.in_start, v.topology.in_stop
+            index, msg = scope.delivery.in_index, v.msg
             reduction = None if self.spec.latest else self.spec.algebra
 
             def call(k: int, i: int) -> None:
-                values = msg[index[rows[i] : rows[i + 1]]]
+                values = msg[index[rows[i] : ends[i]]]
                 if algebra.dtype == object:
                     delta.values = [x for x in values.tolist() if x is not None]
                 else:

@@ -2,9 +2,10 @@
 
 A `LoopEngine` holds a changing graph with a program's state on it; `run` drives a run from scratch;
 `master` decides from the reports of an iteration what comes next; `processor` iterates one
-partition. `incremental_partition` and `_recomputed_partition` are the partitions of main loops and
-branches, `_events_partition` that of programs without a message algebra, and `keyed` has tables of
-rows by key. `answer_checks` says what is odd about an answer.
+partition. `incremental_partition`, `_local_partition`, `_history_partition` and
+`_recomputed_partition` are the partitions of main loops and branches, `_events_partition` that of
+programs without a message algebra, and `keyed` has tables of rows by key. `answer_checks` says what
+is odd about an answer.
 
 Iterations with a delay bound above 1 (the paper's section 4): `boundary` is the protocol between
 partitions that do not wait for each other, `sweeps` has the iterations of one, and `pace` how it
@@ -21,6 +22,7 @@ __all__ = [
     "boundary",
     "commands",
     "event_changes",
+    "history",
     "incremental_partition",
     "iterations",
     "keyed",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from vertexsdk.program.program import Program
 from vertexsdk.state import EncodedSegment, SegmentRef
 from vertexsdk.state.address import Address
 
+Strategy = Literal["init", "local", "history"]  # how an answer follows from the one before
 Counts = dict[str, tuple[int, int]]  # values that are NaN, and infinite, by column
 
 # Of one partition: codes of sources and targets (int64[k]), and messages (k,) or (k, size).

@@ -31,6 +31,7 @@ from vertexsdk.engine.commands import (
     LoopReport,
     RestoreState,
     RunSnapshots,
+    Strategy,
     Versions,
     WorkDone,
 )
@@ -74,7 +75,7 @@ class LoopEngine:
         names: where ids are strings, their codes; forks share them.
         from_init: why every answer begins with `init`; None where iterations continue from before.
         choice: the delay bound of answers that begin with `init`, if any but the first do.
-        local: an answer follows from the ends of changed edges (`LocalPartition`).
+        strategy: how an answer follows from the last one where `choice` is given.
         origin: the engine of which this is a fork.
         run: how many vertices the graph has, for a run on it as it is loaded.
         phases: see there.
@@ -90,7 +91,7 @@ class LoopEngine:
         *,
         from_init: str | None = None,
         choice: BoundChoice | None = None,
-        local: bool = False,
+        strategy: Strategy = "init",
         origin: LoopEngine | None = None,
         run: int | None = None,
         phases: PhaseTimer | None = None,
@@ -98,7 +99,7 @@ class LoopEngine:
     ) -> None:
         self.graph, self.plan, self.layout = graph, plan, layout
         self.from_init, self.choice, self._run = from_init, choice, run
-        self._local = local
+        self._strategy = strategy
         self.reads_loop = plan.program.reads_loop
         # Messages of an events program may name new vertices, which have no code before it ends.
         self._learns_names = plan.program.algebra is None and names is not None
@@ -133,7 +134,7 @@ class LoopEngine:
 
     def _new_exchange(self) -> Exchange:
         task = LoopTask(
-            self.plan, self.layout, self._key, self.choice, run=self._run, local=self._local
+            self.plan, self.layout, self._key, self.choice, run=self._run, strategy=self._strategy
         )
         stay = self._run is None or self.plan.resident
         return self.graph.workers.exchange(task, resident=stay)
@@ -350,7 +351,8 @@ class LoopEngine:
         """Return an engine with the same graph and state, to be changed apart from this one."""
         other = LoopEngine(
             self.graph, self.plan, self.layout, self.names,
-            from_init=self.from_init, choice=self.choice, local=self._local, origin=self,
+            from_init=self.from_init, choice=self.choice, strategy=self._strategy,
+            origin=self,
         )  # fmt: skip
         other.loaded, other.size = self.loaded, self.size
         other._told, other._untold = self._told, self._untold

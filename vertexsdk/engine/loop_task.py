@@ -16,11 +16,18 @@ from vertexsdk.arrays.raw_columns import decode
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._arena_partition import ArenaPartition
 from vertexsdk.engine._events_loop_partition import EventsLoopPartition
+from vertexsdk.engine._history_partition import HistoryPartition
 from vertexsdk.engine._local_partition import LocalPartition
 from vertexsdk.engine._recomputed_partition import RecomputedPartition
 from vertexsdk.engine.answer_checks import not_finite
 from vertexsdk.engine.auto_bound import BoundChoice
-from vertexsdk.engine.commands import CreatePartition, LoopCommand, LoopReport, RestoreState
+from vertexsdk.engine.commands import (
+    CreatePartition,
+    LoopCommand,
+    LoopReport,
+    RestoreState,
+    Strategy,
+)
 from vertexsdk.engine.incremental_partition import IncrementalPartition
 from vertexsdk.engine.run_partition import RunPartition
 from vertexsdk.engine.snapshot_writer import SnapshotWriter, WriteSnapshot
@@ -33,6 +40,9 @@ from vertexsdk.state import EncodedSegment, SegmentRef
 from vertexsdk.state.version_writer import forget_segments, store_of_run
 from vertexsdk.transport.transport import DRIVER, Blocks
 
+_PARTITIONS: dict[Strategy, type[RecomputedPartition]] = {
+    "init": RecomputedPartition, "local": LocalPartition, "history": HistoryPartition,
+}  # fmt: skip
 _SMALL = 1 << 18  # bytes of a segment that goes to the driver, to be stored with its version
 # With their versions.
 _partitions: dict[tuple[str, int], tuple[int, LoopPartition | RunPartition]] = {}
@@ -48,7 +58,7 @@ class LoopTask:
         key: key of the loop's partitions in each process.
         choice: the delay bound of a program that is computed anew; None for one that is not.
         run: how many vertices the graph has that a run is on; None for a main loop or branch.
-        local: the program is local, as `LocalPartition` needs it.
+        strategy: how an answer follows from the last one where `choice` is given.
     """
 
     def __init__(
@@ -59,10 +69,10 @@ class LoopTask:
         choice: BoundChoice | None = None,
         *,
         run: int | None = None,
-        local: bool = False,
+        strategy: Strategy = "init",
     ) -> None:
         self.plan, self.layout, self.key, self.choice, self.run = plan, layout, key, choice, run
-        self.local = local
+        self.strategy = strategy
 
     def __call__(self, partition: int, command: LoopCommand, blocks: Blocks) -> Steps[None]:
         report = LoopReport(command.version + 1)
@@ -195,8 +205,7 @@ class LoopTask:
             return EventsLoopPartition(self.plan, partition, undirected=self.layout == "undirected")
         if self.choice is None:
             return IncrementalPartition(self.plan, self.layout, partition)
-        kind = LocalPartition if self.local else RecomputedPartition
-        return kind(self.plan, self.layout, partition, self.choice)
+        return _PARTITIONS[self.strategy](self.plan, self.layout, partition, self.choice)
 
     def _partition(self, partition: int, command: LoopCommand) -> LoopPartition:
         """Take the partition, or where the command says so, that of a fork in its place."""

@@ -12,13 +12,18 @@ from vertexsdk.compile.plan import Plan
 from vertexsdk.engine.answer_checks import say_unused_values, warn_of_strangers
 from vertexsdk.engine.auto_bound import BoundChoice
 from vertexsdk.engine.batch_run import Run
-from vertexsdk.engine.commands import Setting
+from vertexsdk.engine.commands import Setting, Strategy
 from vertexsdk.engine.loop_engine import LoopEngine
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.topology.name_codes import NameCodes, code_step
 from vertexsdk.graph.vertex_file import VertexInput, integer_id, last_rows, with_ids
 from vertexsdk.notebook.live_display import in_notebook
-from vertexsdk.program.analysis.incremental_rules import layout_of, why_from_init, why_not_local
+from vertexsdk.program.analysis.incremental_rules import (
+    layout_of,
+    why_from_init,
+    why_no_history,
+    why_not_local,
+)
 from vertexsdk.program.vertex import MAIN_LOOP
 
 
@@ -71,9 +76,13 @@ def _create(setting: Setting, graph: Graph, vertices: VertexInput | None) -> Loo
         from_init = _why_from_init(setting, graph, info.string_ids, bool(info.kinds), initial)
     choice = BoundChoice(1, False, "iterations from the previous state are synchronous")
     anew = from_init is not None
-    local = anew and _is_local(setting, bool(info.kinds), plan)
+    strategy: Strategy = "init"
     if anew:
-        choice, from_init = run.choice(info), None if local else from_init
+        strategy = _strategy(setting, bool(info.kinds), info.string_ids, plan)
+        choice = run.choice(info)
+        if strategy == "history":
+            choice = BoundChoice(1, False, "iterations are recorded")
+        from_init = from_init if strategy == "init" else None
     elif program.algebra is not None:
         layout = layout_of(program, undirected=graph.undirected) or layout
         if plan.kernels[0] is None and plan.shape == "edge":
@@ -94,7 +103,7 @@ def _create(setting: Setting, graph: Graph, vertices: VertexInput | None) -> Loo
         names,
         from_init=from_init,
         choice=choice if anew else None,
-        local=local,
+        strategy=strategy,
     )
     engine.loaded = {
         "partitioner": graph.partitioner.name, "boundary_share": info.boundary_share,
@@ -133,10 +142,17 @@ def _why_from_init(
     )  # fmt: skip
 
 
-def _is_local(setting: Setting, classes: bool, plan: Plan) -> bool:
-    """Return whether an answer follows from the ends of changed edges (`why_not_local`)."""
-    plain = not classes and plan.initial is None and plan.tolerance == 0
-    return plain and why_not_local(setting.program, plan.max_iterations) is None
+def _strategy(setting: Setting, classes: bool, strings: bool, plan: Plan) -> Strategy:
+    """Return how an answer of a program that begins with `init` can follow from the last one."""
+    if classes or plan.initial is not None or plan.tolerance > 0:
+        return "init"
+    if why_not_local(setting.program, plan.max_iterations) is None:
+        return "local"
+    bound = setting.options.delay_bound
+    if setting.graph.partitions > 1 and bound not in (1, "auto"):
+        return "init"
+    reason = why_no_history(setting.program, strings=strings)
+    return "init" if reason else "history"
 
 
 def _listed_vertices(setting: Setting) -> VertexInput | None:

@@ -10,7 +10,11 @@ from vertexsdk.engine.batch_run import why_interpreted
 from vertexsdk.loops.arguments import with_parameters
 from vertexsdk.notebook.card import card
 from vertexsdk.program.analysis.delay_bound import why_synchronous
-from vertexsdk.program.analysis.incremental_rules import why_from_init, why_not_local
+from vertexsdk.program.analysis.incremental_rules import (
+    why_from_init,
+    why_no_history,
+    why_not_local,
+)
 from vertexsdk.program.program import ClassSpec, Program
 from vertexsdk.program.vertex import MISSING, Vertex
 
@@ -89,6 +93,11 @@ def _after_changes(program: Program, values: Mapping[str, Any]) -> str:
     not_local = why_not_local(program, limit)
     if not_local is None:
         return "an answer takes the edges at the ends of those that changed"
+    no_history = why_no_history(program)
+    if no_history is None:
+        return "an answer refines the iterations of the answer before where they differ"
+    if program.classes[0].facts.message_kind == "latest":
+        return f"an answer starts from init: {no_history}"
     return f"an answer starts from init: {reason if limit != 1 else not_local}"
 
 

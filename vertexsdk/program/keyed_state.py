@@ -352,8 +352,10 @@ class RowsState:
         """
         other = copy.copy(self)
         other.journal, other.changed = journal, set(self.changed)
-        rows = map(self.copy_row, self.rows.values())
-        other.rows = dict(zip(self.rows, rows, strict=True))
+        other.rows = dict(self.rows)
+        if not _IMMUTABLE.issuperset(set(map(type, self.rows.values()))):
+            rows = map(self.copy_row, self.rows.values())
+            other.rows = dict(zip(self.rows, rows, strict=True))
         return other
 
     def copy_row(self, row: Any) -> Any:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import functools
-import random
-from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pytest
 
-import vertexsdk
-from tests.support.seeds import draws, seed
+from tests.support.drawn_loops import check_drawn_loops, graph_of, name, rows_of
+from tests.support.seeds import draws
 from vertexsdk import Graph, MainLoop, RunError, Sum, Vertex, run, state
 from vertexsdk.algorithms import ClusteringCoefficient, Degree, TriangleCount
 from vertexsdk.engine import _local_partition
@@ -20,8 +17,6 @@ from vertexsdk.loops.find_program import load_program
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Delta
 from vertexsdk.program.warn import InterpretedWarning
-
-Edge = tuple[int, int]
 
 
 class Reached(Vertex):
@@ -82,99 +77,12 @@ class Fussy(Vertex):
 PROGRAMS = [Degree, TriangleCount, ClusteringCoefficient, Reached, Sent]
 
 
-def name(vertex: int, *, strings: bool) -> Any:
-    """An id: numbers of which most are absent, or strings, whose order is another one."""
-    return f"v{vertex * 7 % 100}" if strings else vertex * 3 - 20
-
-
-def graph_of(edges: Iterable[Edge], *, undirected: bool, strings: bool, partitions: int) -> Graph:
-    pairs = sorted(edges)
-    ends = ([name(edge[k], strings=strings) for edge in pairs] for k in (0, 1))
-    return Graph.from_arrays(*ends, undirected=undirected, partitions=partitions)
-
-
-def rows_of(result: Any) -> dict[Any, Any]:
-    return {next(iter(row.values())): row for row in result.to_arrow().to_pylist()}
-
-
-class History:
-    """A main loop and a model of its edges, changed at random."""
-
-    def __init__(self, cls: type[Vertex], chance: random.Random, partitions: int) -> None:
-        self.cls, self.chance = cls, chance
-        self.compiled = chance.choice([False, "require"])
-        self.options = {"undirected": chance.random() < 0.5, "strings": chance.random() < 0.3}
-        self.options["partitions"] = partitions
-        self.size = chance.choice([4, 8, 20, 60])
-        self.edges: set[Edge] = {
-            self.edge() for _ in range(chance.choice([1, self.size, 4 * self.size]))
-        }
-        self.url = f"memory://local-{cls.__name__}-{chance.random()}"
-        graph = graph_of(self.edges, **self.options)
-        self.main = MainLoop(cls, graph, backend=self.url, compiled=self.compiled)
-        self.starts: Counter[str] = Counter()
-
-    def edge(self) -> Edge:
-        a, b = (self.chance.randrange(self.size + 3) for _ in range(2))
-        return (min(a, b), max(a, b)) if self.options["undirected"] else (a, b)
-
-    def changes(self, edges: set[Edge]) -> list[tuple[str, Any, Any]]:
-        """Draw changes, and make them in the model."""
-        changes = []
-        for _ in range(self.chance.choice([1, 1, 2, 5, 20])):
-            known = edges and self.chance.random() < 0.5
-            edge = self.chance.choice(sorted(edges)) if known else self.edge()
-            sign = self.chance.choice("+-")
-            if sign == "-" and edges == {edge}:
-                continue
-            (edges.add if sign == "+" else edges.discard)(edge)
-            changes.append((sign, *(name(v, strings=self.options["strings"]) for v in edge)))
-        return changes
-
-    def check(self, loop: Any, edges: set[Edge]) -> None:
-        """Compare the answer, and what the store has of it, with a run from scratch."""
-        result = loop.query() if isinstance(loop, MainLoop) else loop.result()
-        self.starts[result.statistics["start"]] += 1
-        url = f"{self.url}-{self.chance.random()}"
-        scratch = run(
-            self.cls, graph_of(edges, **self.options), backend=url, compiled=self.compiled
-        )
-        expected = rows_of(scratch)
-        assert rows_of(result) == expected
-        with vertexsdk.read(result.backend, result.loop) as stored:
-            assert rows_of(stored) == expected
-
-
 @pytest.mark.parametrize("partitions", [1, 2, 7])
 @pytest.mark.parametrize("cls", PROGRAMS, ids=lambda cls: cls.__name__)
 def test_any_history_has_the_answers_of_runs_from_scratch(
     cls: type[Vertex], partitions: int
 ) -> None:
-    chance, starts = random.Random(seed()), Counter[str]()
-    for _ in range(draws(4, 12)):
-        history = History(cls, chance, partitions)
-        main, edges = history.main, history.edges
-        history.check(main, edges)
-        for _ in range(chance.choice([1, 3, 6])):
-            main.ingest(history.changes(edges))
-            if chance.random() < 0.6:
-                history.check(main, edges)
-            if chance.random() < 0.3:
-                branch, other = main.fork(), set(edges)
-                branch.apply(history.changes(other))
-                history.check(branch, other)
-                if chance.random() < 0.5:
-                    branch.merge()
-                    edges.clear()
-                    edges.update(other)
-                else:
-                    branch.close()
-            if chance.random() < 0.1:
-                main.close()
-                main = history.main = MainLoop.resume(None, cls, backend=history.url)
-        history.check(main, edges)
-        main.close()
-        starts += history.starts
+    starts = check_drawn_loops(cls, partitions, draws(4, 12))
     assert starts["warm"] > starts["init"]
 
 

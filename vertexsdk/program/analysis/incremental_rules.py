@@ -119,6 +119,49 @@ def why_not_local(program: Program, max_iterations: int | None) -> str | None:
     )
 
 
+def why_no_history(program: Program, *, strings: bool = False) -> str | None:
+    """Return why iterations are not recorded, to be computed anew where they differ.
+
+    Args:
+        program: its classes.
+        strings: vertex ids are strings.
+
+    >>> from vertexsdk.algorithms import Coreness, PageRank
+    >>> why_no_history(Program(Coreness)) is None
+    True
+    >>> why_no_history(Program(PageRank))
+    'PageRank gathers Sum(float): only Latest has a history'
+    """
+    if len(program.classes) > 1:
+        return "the program has several classes"
+    spec = program.classes[0]
+    name, facts = spec.name, spec.facts
+    return first_reason(
+        (facts.source_missing, f"{facts.source_missing}"),
+        (
+            facts.message_kind != "latest",
+            f"{name} gathers {spec.algebra}: only Latest has a history",
+        ),
+        (not facts.scalar_messages, f"{name} sends {spec.algebra}, no single numbers"),
+        (
+            any(f.size is not None or f.dtype == object for f in program.states().values()),
+            f"{name} has fields that are not single numbers",
+        ),
+        (facts.message_shape != "uniform", f"{name} does not send the same to all targets"),
+        (
+            facts.volatile or facts.always or spec.aggregators,
+            f"{name} gathers or sends in every iteration, or has aggregators",
+        ),
+        (spec.producers, f"{name} keeps more than its fields"),
+        (facts.changes_graph, f"{name} changes the graph itself"),
+        (strings and facts.draws, "random numbers follow from names, and vertex ids are strings"),
+        (facts.adapts or facts.reads_loop, f"{name} does something else in a branch"),
+        (facts.reads_target_rows, f"{name} reads the targets of its targets"),
+        (facts.reads_value, f"{name} reads the values of edges"),
+        (facts.reads_num_vertices, f"{name} reads num_vertices"),
+    )
+
+
 def _why_not_in_place(program: Program, *, undirected: bool, strings: bool) -> str | None:
     """Return why messages cannot follow changes of edges one by one."""
     spec = program.classes[0]

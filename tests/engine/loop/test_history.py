@@ -1,0 +1,240 @@
+"""Programs with a history: any changes refine every iteration to that of a run from scratch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.drawn_loops import DrawnLoop, check_drawn_loops, graph_of, name, rows_of
+from tests.support.seeds import draws
+from vertexsdk import Graph, Latest, MainLoop, RunError, Vertex, VertexId, param, run, state
+from vertexsdk.algorithms import Coreness, GreedyColouring, LabelPropagation, PageRank
+from vertexsdk.engine import _history_partition, loop_task
+from vertexsdk.engine._history_partition import HistoryPartition
+from vertexsdk.program.analysis.incremental_rules import why_no_history
+from vertexsdk.program.program import Program
+from vertexsdk.program.vertex import Aggregates, Delta
+
+
+class Memory(Vertex):
+    """Reads its state, the iteration and the order of messages; a rule ends it."""
+
+    x: int = state(3)
+    last: int = state(0)
+    rounds: int = param(6)
+    messages = Latest(int)
+
+    def init(self) -> None:
+        self.x = len(self.targets) * 3 + 1
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        total = 0
+        for k in range(len(delta.values)):
+            total = total * 3 + delta.values[k]
+        self.x = (self.x * 2 + total + iteration) % 7
+        if total % 2 == 0:
+            self.last = iteration
+
+    def scatter(self, iteration: int) -> None:
+        if self.x != 2:
+            self.emitAll(self.x // 2)
+
+    def converged(self, iteration: int, aggregates: Aggregates) -> bool:
+        return iteration >= self.rounds
+
+
+class Against(Memory):
+    """Sends against the direction of edges."""
+
+    direction = "in"
+
+
+class Ways(Memory):
+    """Sends both ways, and counts the edges that lead here."""
+
+    direction = "both"
+
+    def scatter(self, iteration: int) -> None:
+        count = 0
+        for target in self.targets:
+            if target.reverse:
+                count += 1
+        self.emitAll(self.x // 2 + count)
+
+
+class Mean(Vertex):
+    """Floats, rounded in the order of neighbours, for five iterations."""
+
+    mean: float = state(0.0)
+    times: int = state(0)
+    messages = Latest(float)
+    direction = "undirected"
+    max_iterations = 5
+
+    def init(self) -> None:
+        self.mean = 0.7 * len(self.targets)
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        total = 0.0
+        for k in range(len(delta.values)):
+            total += delta.values[k] * 0.3
+        self.mean = total / (1 + len(delta.values))
+        self.times += 1
+
+    def scatter(self, iteration: int) -> None:
+        self.emitAll(self.mean)
+
+
+class Second(Vertex):
+    """Falls to the second smallest of what neighbours have, until nothing changes."""
+
+    v: VertexId = state()
+    messages = Latest(VertexId)
+    direction = "both"
+
+    def init(self) -> None:
+        self.v = self.id
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        if len(delta.values) > 1 and iteration < 9:
+            ordered = np.sort(delta.values)
+            if ordered[1] < self.v:
+                self.v = ordered[1]
+
+    def scatter(self, iteration: int) -> None:
+        self.emitAll(self.v)
+
+
+class Fussy(Vertex):
+    """Refuses vertices with four neighbours."""
+
+    share: int = state(0)
+    messages = Latest(int)
+    direction = "undirected"
+
+    def init(self) -> None:
+        self.share = len(self.targets)
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        self.share = 12 // (4 - len(delta.values))
+
+    def scatter(self, iteration: int) -> None:
+        self.emitAll(self.share)
+
+
+PROGRAMS = [Coreness, LabelPropagation, Memory, Against, Ways, Mean, Second]
+Iterations = dict[tuple[int, int], list[str]]
+
+
+def recorded(main: MainLoop) -> tuple[Iterations, dict[int, int]]:
+    """The entries of every vertex, also where it is a mirror, and the events by iteration."""
+    key = main._history.engine._key
+    entries: Iterations = {}
+    events: dict[int, int] = {}
+    for (loop, number), (_, part) in loop_task._partitions.items():
+        if loop != key:
+            continue
+        assert isinstance(part, HistoryPartition)
+        columns, ids = part.history.columns(), part.arena["ids"]
+        for place, (start, stop) in enumerate(zip(*part.history.rows, strict=True)):
+            at = np.array([place], np.int32)
+            local = part.graph.mirrors.are_local(at)[0]
+            used = part.arena["alive"][place] if local else part.rows_of(at)[0][0]
+            if not used:
+                continue
+            chosen = list(columns) if local else ["at", "sent", "message"]
+            rows = zip(*(columns[x][start:stop].tolist() for x in sorted(chosen)), strict=True)
+            entries[int(ids[place]), -1 if local else number] = [
+                str(row) for row in rows if local or row[-1]
+            ]
+        for at, count in part.arena.meta["events"].items():
+            events[at] = events.get(at, 0) + count
+    return entries, {at: count for at, count in events.items() if count}
+
+
+def same_iterations(drawn: DrawnLoop) -> None:
+    """Compare every iteration with those of a loop on the graph as it is now."""
+    if drawn.options["strings"]:
+        return  # whose codes differ
+    with drawn.begun(drawn.edges, f"{drawn.url}-recorded") as other:
+        other.query().close()
+        assert recorded(drawn.main) == recorded(other)
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 7])
+@pytest.mark.parametrize("cls", PROGRAMS, ids=lambda cls: cls.__name__)
+def test_any_changes_have_the_iterations_of_runs_from_scratch(
+    cls: type[Vertex], partitions: int
+) -> None:
+    starts = check_drawn_loops(cls, partitions, draws(3, 12), same_iterations)
+    assert starts["warm"] > starts["init"]
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_changes_at_much_of_the_graph_begin_with_init(
+    partitions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_history_partition, "_FEW", 0)
+    edges = {(v, (v + k) % 997) for v in range(997) for k in range(1, 5)}
+    options: dict[str, Any] = {"undirected": False, "strings": False, "partitions": partitions}
+    url = f"memory://history-much-{partitions}"
+    with MainLoop(Coreness, graph_of(edges, **options), backend=url) as main:
+        main.query()
+        for count, start in ((1, "warm"), (400, "init"), (1, "warm")):
+            added = {(k, k + 7) for k in range(count)}
+            main.ingest([("+", *(name(v, strings=False) for v in edge)) for edge in sorted(added)])
+            edges |= added
+            answer = main.query()
+            assert answer.statistics["start"] == start
+            assert ("much of the graph" in answer.statistics["start_reason"]) == (start == "init")
+            scratch = run(
+                Coreness, graph_of(edges, **options), backend=f"{url}-again", replace=True
+            )
+            assert rows_of(answer) == rows_of(scratch)
+            main.ingest([("-", *(name(v, strings=False) for v in edge)) for edge in sorted(added)])
+            edges -= added
+            main.query()
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_a_history_that_is_too_large_is_not_kept(
+    partitions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_history_partition, "_FEW", 0)
+    monkeypatch.setattr(_history_partition, "_MOST", 0)
+    graph = Graph.from_arrays([1, 2, 3], [2, 3, 4], partitions=partitions)
+    with MainLoop(Coreness, graph, backend=f"memory://history-large-{partitions}") as main:
+        main.query()
+        main.ingest([("+", 4, 1)])
+        answer = main.query()
+        assert answer.statistics["start_reason"] == "the history of iterations is too large"
+        assert answer.to_dict() == dict.fromkeys([1, 2, 3, 4], 2)
+
+
+@pytest.mark.parametrize("compiled", ["require", False])
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_an_error_of_a_method_is_reported_and_passes(partitions: int, compiled: Any) -> None:
+    graph = Graph.from_arrays([1, 2, 3], [2, 3, 4], undirected=True, partitions=partitions)
+    url = f"memory://history-fussy-{partitions}-{compiled}"
+    with MainLoop(Fussy, graph, backend=url, compiled=compiled) as main:
+        main.query()
+        main.ingest([("+", 1, 5), ("+", 1, 6), ("+", 1, 7)])
+        with pytest.raises(RunError, match=r"test_history.py:\d+: .*ZeroDivisionError.*vertex 1"):
+            main.query()
+        main.ingest([("-", 1, 7)])
+        assert main.query().to_dict() == {1: 12, 2: 6, 3: 6, 4: 4, 5: 4, 6: 4}
+        main.ingest([("+", 4, 5)])
+        answer = main.query()
+        assert answer.to_dict() == {1: 12, 2: 6, 3: 6, 4: 6, 5: 6, 6: 4}
+        assert answer.statistics["start"] == "warm"
+
+
+def test_programs_have_a_history_or_say_why_not() -> None:
+    assert {why_no_history(Program(cls)) for cls in PROGRAMS} == {None}
+    assert why_no_history(Program(GreedyColouring)) is None
+    assert "random numbers follow from names" in str(
+        why_no_history(Program(GreedyColouring), strings=True)
+    )
+    assert "only Latest" in str(why_no_history(Program(PageRank)))

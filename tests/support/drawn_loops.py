@@ -1,0 +1,133 @@
+"""Main loops of drawn graphs and changes, whose answers are compared with runs from scratch."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import vertexsdk
+from tests.support.seeds import seed
+from vertexsdk import Graph, MainLoop, Vertex, run
+
+Edge = tuple[int, int]
+
+
+def name(vertex: int, *, strings: bool) -> Any:
+    """An id: numbers of which most are absent, or strings, whose order is another one."""
+    return f"v{vertex * 7 % 100}" if strings else vertex * 3 - 20
+
+
+def graph_of(edges: Iterable[Edge], *, undirected: bool, strings: bool, partitions: int) -> Graph:
+    pairs = sorted(edges)
+    ends = ([name(edge[k], strings=strings) for edge in pairs] for k in (0, 1))
+    return Graph.from_arrays(*ends, undirected=undirected, partitions=partitions)
+
+
+def rows_of(result: Any) -> dict[Any, Any]:
+    return {next(iter(row.values())): row for row in result.to_arrow().to_pylist()}
+
+
+class DrawnLoop:
+    """A main loop and a model of its edges, changed at random.
+
+    Args:
+        cls: the program.
+        chance: what is drawn is drawn from it.
+        partitions: of the graph.
+    """
+
+    def __init__(self, cls: type[Vertex], chance: random.Random, partitions: int) -> None:
+        self.cls, self.chance = cls, chance
+        self.compiled = chance.choice([False, "require"])
+        self.options = {"undirected": chance.random() < 0.5, "strings": chance.random() < 0.3}
+        self.options["partitions"] = partitions
+        self.size = chance.choice([4, 8, 20, 60])
+        self.edges: set[Edge] = {
+            self.edge() for _ in range(chance.choice([1, self.size, 4 * self.size]))
+        }
+        self.url = f"memory://drawn-{cls.__name__}-{chance.random()}"
+        self.main = self.begun(self.edges, self.url)
+        self.starts: Counter[str] = Counter()
+
+    def begun(self, edges: set[Edge], url: str) -> MainLoop:
+        """Return a main loop on these edges."""
+        graph = graph_of(edges, **self.options)
+        return MainLoop(self.cls, graph, backend=url, compiled=self.compiled)
+
+    def edge(self) -> Edge:
+        a, b = (self.chance.randrange(self.size + 3) for _ in range(2))
+        return (min(a, b), max(a, b)) if self.options["undirected"] else (a, b)
+
+    def changes(self, edges: set[Edge]) -> list[tuple[str, Any, Any]]:
+        """Draw changes, and make them in the model."""
+        changes = []
+        for _ in range(self.chance.choice([1, 1, 2, 5, 20])):
+            known = edges and self.chance.random() < 0.5
+            edge = self.chance.choice(sorted(edges)) if known else self.edge()
+            sign = self.chance.choice("+-")
+            if sign == "-" and edges == {edge}:
+                continue
+            (edges.add if sign == "+" else edges.discard)(edge)
+            changes.append((sign, *(name(v, strings=self.options["strings"]) for v in edge)))
+        return changes
+
+    def check(self, loop: Any, edges: set[Edge]) -> None:
+        """Compare the answer, and what the store has of it, with a run from scratch."""
+        result = loop.query() if isinstance(loop, MainLoop) else loop.result()
+        self.starts[result.statistics["start"]] += 1
+        url = f"{self.url}-{self.chance.random()}"
+        scratch = run(
+            self.cls, graph_of(edges, **self.options), backend=url, compiled=self.compiled
+        )
+        expected = rows_of(scratch)
+        assert rows_of(result) == expected
+        with vertexsdk.read(result.backend, result.loop) as stored:
+            assert rows_of(stored) == expected
+
+
+def check_drawn_loops(
+    cls: type[Vertex],
+    partitions: int,
+    times: int,
+    check: Callable[[DrawnLoop], None] = lambda drawn: None,
+) -> Counter[str]:
+    """Change main loops and branches, merge and resume them, and check their answers.
+
+    Args:
+        cls: the program.
+        partitions: of each graph.
+        times: how many loops.
+        check: is called with each loop when it has its last answer.
+
+    Returns:
+        How many answers began in each way, by the statistic `start`.
+    """
+    chance, starts = random.Random(seed()), Counter[str]()
+    for _ in range(times):
+        drawn = DrawnLoop(cls, chance, partitions)
+        main, edges = drawn.main, drawn.edges
+        drawn.check(main, edges)
+        for _ in range(chance.choice([1, 3, 6])):
+            main.ingest(drawn.changes(edges))
+            if chance.random() < 0.6:
+                drawn.check(main, edges)
+            if chance.random() < 0.3:
+                branch, other = main.fork(), set(edges)
+                branch.apply(drawn.changes(other))
+                drawn.check(branch, other)
+                if chance.random() < 0.5:
+                    branch.merge()
+                    edges.clear()
+                    edges.update(other)
+                else:
+                    branch.close()
+            if chance.random() < 0.1:
+                main.close()
+                main = drawn.main = MainLoop.resume(None, cls, backend=drawn.url)
+        drawn.check(main, edges)
+        check(drawn)
+        main.close()
+        starts += drawn.starts
+    return starts

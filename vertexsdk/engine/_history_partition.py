@@ -1,0 +1,844 @@
+"""A partition whose graph changes, of a program whose iterations are refined where they differ.
+
+The first answer is computed as that of any other program, and recorded: for each vertex, the
+iterations after which its state or message was another one (`History`). After changes, iterations
+are refined one after another: a vertex at the end of a changed edge, or with a producer whose
+messages differ from those recorded, gathers again whenever a producer of it has sent; where its
+messages are the recorded ones, nothing follows. So the answer, and every iteration, are those of a
+run from scratch. Where this would look at much of the graph, it begins with `init` instead.
+
+Source: "Differential dataflow" (McSherry et al., CIDR 2013), sections 3.2 and 3.3; GraphBolt
+(Mariappan and Vora, EuroSys 2019) for vertex programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertexsdk.arrays.jit import njit
+from vertexsdk.arrays.raw_columns import decode, encode_bytes
+from vertexsdk.compile.delivery import Delivery, filled
+from vertexsdk.compile.methods import Scope
+from vertexsdk.compile.mutation_log import MutationLog
+from vertexsdk.compile.plan import Plan, delivery_module
+from vertexsdk.compile.vertex_arrays import VertexArrays
+from vertexsdk.engine._arena_partition import UNWRITTEN
+from vertexsdk.engine._recomputed_partition import RecomputedPartition
+from vertexsdk.engine.adjacency import RowTopology, distinct
+from vertexsdk.engine.auto_bound import BoundChoice
+from vertexsdk.engine.commands import LoopCommand, LoopReport
+from vertexsdk.engine.history import NEVER, History, Refinement
+from vertexsdk.engine.iterations import Iterations, make_master
+from vertexsdk.engine.master import IterationStats
+from vertexsdk.engine.new_partition import NewPartition
+from vertexsdk.engine.partition_graph import ResolvedChanges
+from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
+from vertexsdk.errors import VertexError
+from vertexsdk.state.version_writer import DeltaLayers
+from vertexsdk.transport.transport import Blocks
+
+Array = NDArray[Any]
+_END = np.uint8(4)  # bit of the column "dirty": an edge at the vertex has changed
+_FEW = 1 << 16  # messages that are looked at sooner than a graph is arranged
+_WORTH = 12  # from scratch a message takes so much less than here
+_MOST = 8  # entries of the history for each vertex and edge
+_TOLD = ("at", "sent", "message")  # of entries, to other partitions
+
+
+@dataclass(slots=True)
+class _RefinedEnd(SuperstepEnd):
+    """The report of a partition about one refined iteration.
+
+    Attributes:
+        events: how many more vertices than before sent something else, by iteration.
+        next: the next iteration in which vertices of the partition are due.
+        told: messages that differ were sent to other partitions.
+        work: messages that were looked at so far.
+        messages: messages of a run from scratch, when it was recorded.
+    """
+
+    events: dict[int, int] = field(default_factory=dict)
+    next: int = NEVER
+    told: bool = False
+    work: int = 0
+    messages: int = 0
+
+
+class _NoDelivery(Delivery):
+    """Leaves messages with their senders."""
+
+    def push(self, parts: Any, msg: Array, agg: Array) -> int:
+        """Return how many edges messages would be delivered along."""
+        del msg, agg
+        return sum(self.edges_of(senders) for senders, _ in parts)
+
+
+class _Recorder:
+    """Takes down what the iterations of a run from `init` change.
+
+    Args:
+        run: the run, before iteration 0.
+        most: how many entries there may be.
+    """
+
+    def __init__(self, run: Iterations, most: int) -> None:
+        self.run, self.most = run, most
+        self.index: list[Array] = []
+        self.columns: list[dict[str, Array]] = []
+        self.entries = 0
+        self._previous: dict[str, Array] = {}
+        run.after_each = self.note
+
+    def note(self, iteration: int) -> None:
+        """Take down an iteration, which has ended."""
+        if self.entries > self.most:
+            return
+        v = self.run.processor.v
+        n = v.topology.n
+        now = {f"state.{name}": column for name, column in v.states.items()}
+        now["message"] = v.msg[:n]
+        if iteration == 0:
+            event = _differ(now["message"], filled(n, self.run.processor.algebra))
+            index = np.arange(n, dtype=np.int32)
+            self._previous = {name: column.copy() for name, column in now.items()}
+        else:
+            event = _differ(now["message"], self._previous["message"])
+            changed = event.copy()
+            for name, column in now.items():
+                if name != "message":
+                    changed |= _differ(column, self._previous[name])
+            index = np.flatnonzero(changed).astype(np.int32)
+            for name, column in now.items():
+                self._previous[name][index] = column[index]
+        self.entries += len(index)
+        self.index.append(index)
+        columns = {name: column[index] for name, column in now.items()}
+        columns["at"] = np.full(len(index), iteration, np.int32)
+        self.columns.append({**columns, "sent": event[index]})
+
+    def joined(self) -> tuple[Array, dict[str, Array]]:
+        """All entries: the numbers of their vertices, ascending, and their columns."""
+        index = np.concatenate(self.index)
+        order = np.argsort(index, kind="stable")
+        names = self.columns[0]
+        joined = {name: np.concatenate([c[name] for c in self.columns])[order] for name in names}
+        return index[order], joined
+
+
+def _differ(a: Array, b: Array) -> Array:
+    """Return where two columns differ; NaN is NaN."""
+    different: Array = a != b
+    if a.dtype.kind == "f":
+        different &= (a == a) | (b == b)
+    return different
+
+
+class HistoryPartition(RecomputedPartition):
+    """A partition of a loop that keeps the history of its iterations.
+
+    Args:
+        plan: the plan of the loop, with one class for which `why_no_history` has no reason.
+        layout: the layout of the adjacency.
+        partition: the partition's number.
+        choice: the delay bound of iterations from `init`, 1.
+    """
+
+    def __init__(self, plan: Plan, layout: str, partition: int, choice: BoundChoice) -> None:
+        assert plan.program.algebra is not None
+        self.algebra = plan.program.algebra
+        self.module = delivery_module(self.algebra)
+        self._states = {f"state.{name}": f for name, f in plan.program.states().items()}
+        facts = plan.program.classes[0].facts
+        self.stateless = facts.repeatable and facts.gather_leaves is None
+        self._recorder: _Recorder | None = None
+        columns: dict[str, Any] = {"dirty": (np.uint8, 0)}
+        columns |= {name: (f.dtype, f.default) for name, f in self._states.items()}
+        super().__init__(plan, layout, partition, choice, columns)
+
+    @property
+    def history(self) -> History:
+        """The history, as it is in the arena."""
+        fields = {name: f.dtype for name, f in self._states.items()}
+        return History(self.arena, {**fields, "message": self.algebra.dtype})
+
+    def begin(self, new: NewPartition) -> None:
+        """Begin with a graph, before iteration 0."""
+        super().begin(new)
+        self.arena.meta |= {"follows": False, "layers": None, "reason": None, "restart": ""}
+
+    def fork(self) -> HistoryPartition:
+        """Return a copy, in which iterations that have not ended begin again."""
+        other = super().fork()
+        assert isinstance(other, HistoryPartition)
+        other._recorder = None
+        return other
+
+    @property
+    def begun(self) -> bool:
+        """True if the next answer follows from the last one."""
+        return bool(self.arena.meta["follows"])
+
+    # Changes. -------------------------------------------------------------------------------------
+
+    def edit(self, changes: ResolvedChanges, columns: Mapping[str, Array]) -> Steps[int]:
+        """Make changes; iterations follow before the next answer."""
+        graph, arena = self.graph, self.arena
+        if not self.begun:
+            return (yield from super().edit(changes, columns))
+        sources, targets = columns["source"], columns["target"]
+        at = graph.index.find(np.concatenate([sources, targets]))
+        ends = at[at >= 0]
+        if graph.alone:
+            ends = np.concatenate([changes.edits.row, changes.edits.key])
+        ends = graph.mirrors.local(distinct(ends, graph.index.n))
+        history = self.history
+        history.grow(graph.index.n)
+        self._note_ends(ends[(arena["dirty"][ends] & _END) == 0])
+        _, _, removed = graph.edit(changes)
+        arena["dirty"][ends] |= _END
+        if not graph.alone:
+            yield from self._tell_history(at, np.concatenate([targets, sources]))
+        self._forget(removed)
+        if (new := graph.tidy()) is not None:
+            kept = np.flatnonzero(new >= 0)
+            history.renumber(kept[np.argsort(new[kept])])
+            due = [(new[places], at) for places, at in arena.meta["due"]]
+            arena.meta["due"] = [(p[p >= 0], at[p >= 0]) for p, at in due]
+            arena.meta["layers"] = None
+        return len(ends)
+
+    def _note_ends(self, places: Array) -> None:
+        """Note what vertices, whose edges change for the first time since an answer, had sent."""
+        meta, history = self.arena.meta, self.history
+        sending = places[self.rows_of(places)[0] > 0]
+        _subtract(meta["events"], self.events_of(sending))
+        if not self.stateless:
+            lengths, sources, _ = self.rows_of(places, incoming=True)
+            at, number = history.entries_of(sources)
+            event = history.columns()["sent"][at]
+            place = np.repeat(places, lengths)[number[event]]
+            meta["due"].append((place, history.columns()["at"][at[event]] + 1))
+
+    def events_of(self, places: Array) -> Array:
+        """The iterations in which vertices sent something else, one for each time."""
+        history = self.history
+        at, _ = history.entries_of(places)
+        iterations: Array = history.columns()["at"][at[history.columns()["sent"][at]]]
+        return iterations
+
+    def _forget(self, removed: Array) -> None:
+        """Have the vertices that went at their defaults, should they return."""
+        arena = self.arena
+        arena["dirty"][removed] = UNWRITTEN
+        for name, f in self._states.items():
+            arena[name][removed] = f.default
+        none = {name: column[:0] for name, column in self.history.columns().items()}
+        self.history.replace(removed, removed[:0], none)
+
+    def _tell_history(self, places: Array, others: Array) -> Steps[None]:
+        """Tell the owners of other vertices what this partition's vertices have sent.
+
+        Args:
+            places: places of the ends of edges, -1 for those that are not here.
+            others: the ids of the other ends.
+        """
+        graph = self.graph
+        owners = graph.mirrors.owners(others)
+        ours = (places >= 0) & (owners != graph.partition)
+        ours[ours] = graph.mirrors.are_local(places[ours])
+        parts = [
+            (p, np.unique(places[ours & (owners == p)])) for p in np.unique(owners[ours]).tolist()
+        ]
+        blocks = self._histories(parts)
+        received, _ = yield from end_superstep(blocks, _RefinedEnd())
+        self._take_histories(received)
+
+    def _histories(self, parts: list[tuple[int, Array]]) -> Blocks:
+        """The entries of some places for other partitions, without states."""
+        history, ids, blocks = self.history, self.arena["ids"], Blocks()
+        start, stop = history.rows
+        for p, places in parts:
+            at, _ = history.entries_of(places)
+            told = {name: history.columns()[name][at] for name in _TOLD}
+            told |= {"id": ids[places], "count": stop[places] - start[places]}
+            blocks.append((p, encode_bytes(told)))
+        self.bytes_sent += sum(len(block) for _, block in blocks)
+        return blocks
+
+    def _take_histories(self, blocks: Blocks) -> None:
+        """Have what other partitions tell of their vertices, where these are mirrors."""
+        parts = [decode(block, trusted=True)[0] for _, block in blocks]
+        if not parts:
+            return
+        joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        places, counts = self.graph.index.find(joined["id"]), joined["count"]
+        place = np.repeat(places, counts)
+        order = np.argsort(place, kind="stable")
+        order = order[np.searchsorted(place[order], 0) :]  # -1: it has no edge here
+        columns = {name: joined[name][order] for name in _TOLD}
+        places = np.sort(places[places >= 0]).astype(np.int32)
+        self.history.replace(places, place[order], self.with_states(columns))
+
+    def with_states(self, columns: dict[str, Array]) -> dict[str, Array]:
+        """Columns of mirrors, of which no state is known."""
+        n = len(columns["at"])
+        return {**columns, **{name: np.zeros(n, f.dtype) for name, f in self._states.items()}}
+
+    def rows_of(self, places: Array, *, incoming: bool = False) -> tuple[Array, Array, Array]:
+        """The targets of vertices as the program has them, or with `incoming` their sources.
+
+        Returns:
+            How many each vertex has, their places (int32) in the order of ids, and whether each
+            entry is of an edge against its direction (bool).
+        """
+        graph, direction = self.graph, self.plan.program.direction
+        ranks, _, reverse, lengths = graph.arrange(
+            places, graph.index.rank, direction, incoming=incoming
+        )
+        if reverse is None:
+            reverse = np.zeros(len(ranks), np.bool_)
+        return lengths, graph.index.order[ranks], reverse
+
+    # Answers. -------------------------------------------------------------------------------------
+
+    def iterate(self, command: LoopCommand, report: LoopReport) -> Steps[None]:
+        """Refine the iterations of the last answer, or compute it from `init`."""
+        meta, work = self.arena.meta, report.work
+        if meta["follows"] and not meta["settled"]:
+            meta["restart"] = yield from self._refine(report)
+            meta["follows"] = not meta["restart"]
+            if meta["follows"]:
+                return
+        elif meta["follows"]:
+            work.reason, work.quiet = "nothing changed", True
+            return
+        self.restarted = meta["restart"]
+        yield from super().iterate(command, report)
+        if work.quiet and report.failure is None and work.reason != "nothing changed":
+            yield from self._take_over()
+
+    def _begin(self) -> Steps[Iterations]:
+        """Arrange the graph as it is for iterations, which are recorded."""
+        run = yield from super()._begin()
+        most = _MOST * (self.graph.vertices + int(self.arena.meta["entries"])) + _FEW
+        self._recorder = _Recorder(run, most)
+        return run
+
+    def _take_over(self) -> Steps[None]:
+        """Keep what iterations from `init` came to, and their history."""
+        recorder, self._recorder = self._recorder, None
+        assert self._iterations is not None
+        graph, arena, meta = self.graph, self.arena, self.arena.meta
+        end = _RefinedEnd(told=recorder is None or recorder.entries > recorder.most)
+        v = self._iterations.processor.v
+        if not end.told:
+            assert recorder is not None
+            index, columns = recorder.joined()
+            degrees = np.diff(v.topology.start)[index[columns["sent"]]]
+            end.messages = int(degrees.sum())
+            events = columns["at"][columns["sent"]][degrees > 0]
+        _, ends = yield from end_superstep([], end)
+        if any(e.told for e in ends):
+            meta["restart"] = "the history of iterations is too large"
+            return
+        places = graph.in_order()
+        place = places[index]
+        order = np.argsort(place, kind="stable")
+        self.history.create(place[order], {name: x[order] for name, x in columns.items()})
+        if not graph.alone:
+            row, key, _ = graph.edges()
+            local, other = np.concatenate([row, key]), np.concatenate([key, row])
+            away = graph.mirrors.are_local(local) & ~graph.mirrors.are_local(other)
+            local, owner = local[away], arena["owner"][other[away]]
+            parts = [(p, distinct(local[owner == p], graph.index.n)) for p in np.unique(owner)]
+            received, _ = yield from end_superstep(self._histories(parts), _RefinedEnd())
+            self._take_histories(received)
+        for name in self._states:
+            arena[name][places] = v.states[name.removeprefix("state.")]
+        arena["dirty"][...] = 0
+        meta |= {
+            "follows": True, "layers": None, "reason": self._iterations.master.reason,
+            "last": self._iterations.iterations, "restart": "", "due": [],
+            "messages": sum(e.messages for e in ends),
+            "events": dict(enumerate(np.bincount(events).tolist())),
+        }  # fmt: skip
+
+    def _refine(self, report: LoopReport) -> Steps[str]:
+        """Refine iterations; return why the answer has to begin with `init`, or ""."""
+        arena, meta, work = self.arena, self.arena.meta, report.work
+        ends = np.flatnonzero(arena["dirty"] & _END).astype(np.int32)
+        ends = ends[arena["alive"][ends] != 0]
+        most = max(meta["messages"] // _WORTH, _FEW)
+        refined = RefinedIterations(self, ends, most)
+        end = _RefinedEnd(vertices=self.graph.vertices, events=meta["events"])
+        _, told = yield from end_superstep([], end)
+        master = make_master(self.plan, sum(e.vertices for e in told))
+        events = _added({}, told)
+        last = iteration = 0
+        while True:
+            end, blocks = refined.step(iteration)
+            work.bytes += sum(len(block) for _, block in blocks)
+            work.hops += not self.graph.alone
+            received, told = yield from end_superstep(blocks, end)
+            if any(e.failure is not None for e in told):
+                return "a method failed"
+            if sum(e.work for e in told) > most:
+                return "the changes are at much of the graph"
+            _added(events, told)
+            refined.receive(received, iteration)
+            following = min(e.next for e in told)
+            if any(e.told for e in told):
+                following = iteration + 1
+            try:
+                while master.reason is None and master.iteration < following:
+                    last = master.iteration
+                    master.advance(IterationStats(pending=events.get(last, 0)))
+            except VertexError:
+                return "converged failed"
+            if meta["reason"] != "quiet" and last > meta["last"]:
+                return "it takes more iterations"
+            if master.reason not in (None, "quiet") or following == NEVER:
+                break
+            iteration = following  # where it is quiet, later entries are still to go
+        self._commit(refined)
+        meta |= {"reason": master.reason, "last": last}
+        meta["clock"] += last
+        work.iterations, work.updates, work.touched = last, refined.updates, refined.updates
+        work.reason, work.quiet = master.reason, True
+        return ""
+
+    def _commit(self, refined: RefinedIterations) -> None:
+        """Have the refined iterations as the history, and their last states as the answer."""
+        arena, meta = self.arena, self.arena.meta
+        refinement = refined.refinement
+        refined.rejoin(NEVER)
+        refinement.commit()
+        places = self.graph.mirrors.local(refinement.places())
+        history = self.history
+        latest = history.rows[1][places] - 1
+        for name in self._states:
+            values = history.columns()[name][latest]
+            differs = _differ(values, arena[name][places])
+            arena["dirty"][places[differs]] |= UNWRITTEN
+            arena[name][places] = values
+        ends = refined.ends
+        arena["dirty"][ends] = (arena["dirty"][ends] | UNWRITTEN) & ~_END  # they may be new
+        for at, count in refined.events.items():
+            meta["events"][at] = meta["events"].get(at, 0) + count
+        meta |= {"settled": True, "unwritten": True, "due": []}
+
+    def written(self) -> tuple[str, dict[str, Array]] | None:
+        """The columns of a base, or of a delta of what changed since the last call, if any."""
+        meta = self.arena.meta
+        if not meta["follows"] or self._iterations is not None:
+            base = super().written()
+            if base is not None:
+                meta["layers"] = DeltaLayers()
+            return base
+        if not meta["unwritten"]:
+            return None
+        meta["unwritten"] = False
+        return self.written_layer({n.removeprefix("state."): self.arena[n] for n in self._states})
+
+
+def _subtract(events: dict[int, int], iterations: Array) -> None:
+    """Have fewer events in some iterations, by one for each time that they are there."""
+    for at, count in zip(*np.unique(iterations, return_counts=True), strict=True):
+        events[int(at)] = events.get(int(at), 0) - int(count)
+
+
+def _added(events: dict[int, int], ends: list[_RefinedEnd]) -> dict[int, int]:
+    """Add the events that partitions tell of."""
+    for end in ends:
+        for at, count in end.events.items():
+            events[at] = events.get(at, 0) + count
+    return events
+
+
+class _Rows:
+    """Rows of the vertices that were asked for so far, in the order of ids.
+
+    Args:
+        n: the number of places.
+    """
+
+    def __init__(self, n: int) -> None:
+        self.start, self.stop = np.zeros((2, n), np.int64)
+        self._target, self._reverse = np.empty(1024, np.int32), np.empty(1024, np.bool_)
+        self._length = 0
+
+    def add(self, places: Array, lengths: Array, target: Array, reverse: Array) -> None:
+        """Add the rows of some places, which are one after the other."""
+        first, stop = self._length, self._length + len(target)
+        if stop > len(self._target):
+            for name in ("_target", "_reverse"):
+                column = getattr(self, name)
+                longer = np.empty(2 * stop, column.dtype)
+                longer[:first] = column[:first]
+                setattr(self, name, longer)
+        self._target[first:stop], self._reverse[first:stop] = target, reverse
+        ends = first + np.cumsum(lengths)
+        self.start[places], self.stop[places] = ends - lengths, ends
+        self._length = stop
+
+    def arrays(self) -> tuple[Array, Array, Array, Array]:
+        """Bounds, targets and directions, not to be written to."""
+        arrays = self.start[:], self.stop[:], self._target[:], self._reverse[:]
+        for array in arrays:
+            array.flags.writeable = False  # as those of a topology, or kernels compile twice
+        return arrays
+
+    def targets(self, places: Array) -> Array:
+        """The targets of some places, with repetitions."""
+        start, lengths = self.start[places], self.stop[places] - self.start[places]
+        first = np.cumsum(lengths) - lengths
+        at = np.arange(int(lengths.sum())) + np.repeat(start - first, lengths)
+        targets: Array = self._target[at]
+        return targets
+
+
+class RefinedIterations:
+    """The iterations after changes, where they may differ from those that were recorded.
+
+    Attributes:
+        refinement: the history as it becomes.
+        events: how many more vertices than before sent something else, by iteration.
+        updates: vertices that gathered, each time they did.
+
+    Args:
+        part: the partition, with its graph as it is now.
+        ends: places of its vertices with a changed edge (int32, ascending).
+        most: messages to look at; beyond these, a run from scratch takes less time.
+    """
+
+    def __init__(self, part: HistoryPartition, ends: Array, most: int) -> None:
+        self.part, self.ends, self.graph, self._most = part, ends, part.graph, most
+        n = self.graph.index.n
+        self.refinement = Refinement(part.history, n)
+        self.events: dict[int, int] = {}
+        self.updates = self.work = 0
+        self._untold: dict[int, int] = {}
+        self._due: dict[int, list[Array]] = {}
+        self._later: dict[int, list[Array]] = {}
+        self._out, self._into = _Rows(n), _Rows(n)
+        if part.plan.program.direction == "undirected" or part.layout == "undirected":
+            self._into = self._out
+        fields = part.plan.program.states()
+        self._fields = fields
+        self._states = {name: np.empty(n, f.dtype) for name, f in fields.items()}
+        self._message = np.empty(n, part.algebra.dtype)
+        self._event, self._known, self._waits = np.zeros((3, n), np.bool_)
+        self._clock = np.zeros((n, 2), np.int32)  # as `_fetch_messages` has it
+        self._computed = np.zeros(n, np.int32)  # the last iteration in which it was
+        self._given: tuple[VertexArrays, Delivery, MutationLog] | None = None  # for methods
+        self._same: list[tuple[Array, int]] = []  # vertices as recorded after that iteration
+        if len(ends):
+            self._due |= {0: [ends], 1: [ends]}
+            at, number = part.history.entries_of(ends)  # which another producer may have caused
+            self._schedule_later(ends[number], self.refinement.old["at"][at])
+        for places, at in part.arena.meta["due"]:
+            self._schedule_later(places, at)
+
+    # What is due. ---------------------------------------------------------------------------------
+
+    def _schedule(self, places: Array, iteration: int) -> None:
+        places = self.graph.mirrors.local(places)
+        if len(places):
+            self._due.setdefault(iteration, []).append(places)
+
+    def _schedule_later(self, places: Array, at: Array) -> None:
+        """Have each place due in its iteration, unless recorded entries hold for it then."""
+        order = np.argsort(at, kind="stable")
+        places, at = places[order], at[order]
+        cuts = np.flatnonzero(np.diff(at)) + 1
+        for some, when in zip(np.split(places, cuts), np.split(at, cuts), strict=True):
+            if len(some):
+                self._later.setdefault(int(when[0]), []).append(some)
+
+    def _due_in(self, iteration: int) -> Array:
+        """The vertices that are due in an iteration (int32, ascending)."""
+        due = self._due.pop(iteration, [])
+        for places in self._later.pop(iteration, []):
+            due.append(places[self.refinement.head[places] != 0])
+        if not due:
+            return np.zeros(0, np.int32)
+        places = distinct(np.concatenate(due), self.graph.index.n)
+        present: Array = places[self.part.arena["alive"][places] != 0]
+        return present
+
+    def _open(self, places: Array, iteration: int) -> None:
+        """Have vertices of the partition get new entries, from an iteration on."""
+        self._add_rows(places)
+        self.refinement.begin(places, iteration)
+        self._count_recorded(places, iteration, -1)
+
+    def _add_rows(self, places: Array) -> None:
+        """Have the rows of places, if they were not asked for before."""
+        places = places[~self._known[places]]
+        if not len(places):
+            return
+        self._known[places], self._given = True, None
+        part = self.part
+        self._out.add(places, *part.rows_of(places))
+        if self._into is not self._out:
+            self._into.add(places, *part.rows_of(places, incoming=True))
+
+    def _count_one(self, iteration: int, by: int) -> None:
+        self._untold[iteration] = self._untold.get(iteration, 0) + by
+
+    def _count_recorded(self, places: Array, iteration: int, by: int) -> None:
+        """Count the recorded events of vertices, from an iteration on, if they still count.
+
+        Those of vertices with other edges than when they were recorded do not.
+        """
+        counts = (self.part.arena["dirty"][places] & _END) == 0
+        counts &= self._out.stop[places] > self._out.start[places]
+        counts &= self.graph.mirrors.are_local(places)
+        history, columns = self.part.history, self.part.history.columns()
+        at, _ = history.entries_of(places[counts])
+        at = at[columns["sent"][at] & (columns["at"][at] >= iteration)]
+        for when, count in zip(*np.unique(columns["at"][at], return_counts=True), strict=True):
+            self._count_one(int(when), by * int(count))
+
+    def rejoin(self, iteration: int) -> None:
+        """Have recorded entries hold where a vertex was as recorded two iterations ago or more.
+
+        An iteration earlier its targets may still ask whether it sent something.
+        """
+        ready = [one for one in self._same if one[1] < iteration - 1]
+        self._same = self._same[len(ready) :]
+        for places, at in ready:
+            places = places[self._waits[places] & (self._computed[places] == at)]
+            self._waits[places] = False
+            self.refinement.rejoin(places, at)
+            self._clock[places, 0] = 0
+
+    # Iterations. ----------------------------------------------------------------------------------
+
+    def step(self, iteration: int) -> tuple[_RefinedEnd, Blocks]:
+        """Compute an iteration where it may differ; return what others are to know of it."""
+        end, blocks = _RefinedEnd(), Blocks()
+        self.rejoin(iteration)
+        due = self._due_in(iteration)
+        much = int(self.graph.degrees(due).sum())  # in both directions
+        if self.work + much > 2 * self._most:
+            self.work += much  # which is too much
+        elif len(due):
+            try:
+                blocks = self._evaluate(due, iteration)
+            except VertexError as error:
+                end.failure = error
+        end.next, end.told = min([*self._due, *self._later], default=NEVER), bool(blocks)
+        end.work, end.events, self._untold = self.work, self._untold, {}
+        _added(self.events, [end])
+        return end, blocks
+
+    def _evaluate(self, due: Array, iteration: int) -> Blocks:
+        refinement, part = self.refinement, self.part
+        fresh = due[refinement.head[due] == 0]
+        if len(fresh):
+            self._open(fresh, iteration)
+        again = due[self._waits[due]]
+        if len(again):
+            self._count_recorded(again, iteration, -1)
+            self._waits[again] = False
+        entry, recorded, _ = refinement.latest(due, iteration - 1)
+        previous = refinement.values("message", entry, part.algebra.identity)
+        self._message[due] = previous
+        earlier = {}
+        for name, f in self._fields.items():
+            earlier[name] = refinement.values(f"state.{name}", entry, f.default)
+            self._states[name][due] = earlier[name]
+        scope = self._scope(iteration)
+        if iteration == 0:
+            active, following = np.ones(len(due), np.bool_), np.full(len(due), NEVER, np.int32)
+            part.methods.init(scope, due)
+            senders = due
+        else:
+            sends, active, following = self._fetch(due, iteration - 1)
+            active |= (part.arena["dirty"][due] & _END) != 0
+            todo = due if iteration == 1 or part.stateless else due[sends]
+            self.updates += len(todo)
+            senders = part.methods.gather(scope, todo)
+        part.methods.scatter(scope, np.array(senders, np.int32))
+        now = self._message[due]
+        event = _differ(now, previous)
+        changed = event | (iteration == 0)
+        columns = {"message": now, "sent": event}
+        for name in self._fields:
+            columns[f"state.{name}"] = self._states[name][due]
+            changed |= _differ(columns[f"state.{name}"], earlier[name])
+        if changed.any():
+            added = {name: column[changed] for name, column in columns.items()}
+            added["at"] = np.full(len(added["message"]), iteration, np.int32)
+            refinement.add(due[changed], added)
+        if event.any():
+            sending = self._out.stop[due] > self._out.start[due]
+            self._count_one(iteration, int((event & sending).sum()))
+        later = refinement.latest(due, iteration)
+        for name, f in self._fields.items():
+            old = refinement.values(f"state.{name}", later[1], f.default)
+            active |= _differ(columns[f"state.{name}"], old)
+        return self._follow(
+            due, iteration, previous, now, event, recorded, later, active, following
+        )
+
+    def _fetch(self, due: Array, iteration: int) -> tuple[Array, Array, Array]:
+        """Have the messages of producers as they were after an iteration.
+
+        Returns:
+            For each of `due`, whether a producer sent something else in it, whether the message of
+            one is not the recorded one (bool), and the next iteration in which one may have sent
+            something else, as recorded (int32).
+        """
+        old = self.refinement.old
+        event, differs = np.zeros((2, len(due)), np.bool_)
+        following = np.empty(len(due), np.int32)
+        t: Any = self._scope(iteration).v.topology
+        fetch: Any = _fetch_messages
+        self.work += fetch(
+            due, t.in_start, t.in_stop, t.in_source, iteration, *self.refinement.rows, old["at"],
+            old["sent"], old["message"], self.part.algebra.identity, self._message, self._clock,
+            event, differs, following,
+        )  # fmt: skip
+        return event, differs, following
+
+    def _follow(
+        self,
+        places: Array,
+        iteration: int,
+        previous: Array,
+        now: Array,
+        event: Array,
+        recorded: Array,
+        later: tuple[Array, Array, Array],
+        active: Array,
+        following: Array,
+    ) -> Blocks:
+        """Have targets follow where messages differ from those recorded; tell other partitions.
+
+        Args:
+            places: places that were computed, or mirrors.
+            iteration: in which.
+            previous: their messages after the iteration before this one.
+            now: their messages after it.
+            event: whether that is something else.
+            recorded: their old entries after the iteration before.
+            later: their entries now.
+            active: whether what they gather may differ from what is recorded until a producer
+                sends; if so, they gather whenever one sends.
+            following: the next iteration in which one may.
+        """
+        refinement, none = self.refinement, self.part.algebra.identity
+        _, entry, ends = later
+        differs = _differ(now, refinement.values("message", entry, none))
+        active |= differs
+        again = active & (following < NEVER)
+        if again.any():
+            self._schedule_later(places[again], following[again] + 1)
+        if not active.all():
+            same = places[~active]
+            self._same.append((same, iteration))
+            self._waits[same] = True
+            self._count_recorded(same, iteration + 1, 1)
+        self._computed[places] = iteration
+        self._clock[places, 0] = -ends
+        self._clock[places, 1] = np.where(event, 2 * iteration, -2) + differs
+        old_previous = refinement.values("message", recorded, none)
+        old_event = entry != recorded
+        old_event &= refinement.values("sent", entry, False)
+        flagged = (differs | _differ(previous, old_previous)) & (event | old_event)
+        if not flagged.any():
+            return []
+        self._schedule(self._out.targets(places[flagged]), iteration + 1)
+        if self.graph.alone:
+            return []
+        told = flagged & self.graph.mirrors.are_local(places)
+        self._event[places] = event
+        columns = {"message": self._message, "sent": self._event}
+        mirrors, ids = self.graph.mirrors, self.part.arena["ids"]
+        return mirrors.blocks(places[told], self._scope(iteration).v.topology, ids, columns)
+
+    def receive(self, blocks: Blocks, iteration: int) -> None:
+        """Take in what vertices of other partitions sent."""
+        if (columns := self.graph.mirrors.read(blocks)) is None:
+            return
+        places = self.graph.index.find(columns["id"])
+        order = np.argsort(places)
+        order = order[places[order] >= 0]
+        places, now, event = places[order], columns["message"][order], columns["sent"][order]
+        refinement = self.refinement
+        fresh = places[refinement.head[places] == 0]
+        self._add_rows(fresh)
+        refinement.begin(fresh, iteration)
+        entry, recorded, _ = refinement.latest(places, iteration - 1)
+        previous = refinement.values("message", entry, self.part.algebra.identity)
+        added = {"message": now[event], "sent": event[event]}
+        added["at"] = np.full(len(added["sent"]), iteration, np.int32)
+        refinement.add(places[event], self.part.with_states(added))
+        self._message[places], self._waits[places] = now, False
+        later = refinement.latest(places, iteration)
+        never, none = np.full(len(places), NEVER, np.int32), np.zeros(len(places), np.bool_)
+        self._follow(places, iteration, previous, now, event, recorded, later, none, never)
+
+    def _scope(self, iteration: int) -> Scope:
+        if self._given is None:
+            part, none = self.part, np.zeros(0, np.int32)
+            start, stop, target, reverse = self._out.arrays()
+            t: Any = RowTopology.of_rows(part.arena.read("ids"), start, stop, target, reverse)
+            t.in_start, t.in_stop, t.in_source, _ = self._into.arrays()
+            delivery: Delivery = _NoDelivery(
+                t, part.algebra, part.plan.shape, part.module, part.plan.threads
+            )
+            agg = filled(0, part.algebra)
+            v = VertexArrays(t, self._states, self._message, agg, none, all_pending=False)
+            self._given = v, delivery, MutationLog(part.algebra, None)
+        v, delivery, log = self._given
+        return Scope(v, delivery, iteration, {}, {}, log)
+
+
+@njit
+def _fetch_messages(  # type: ignore[no-untyped-def]
+    todo, start, stop, source, iteration, first, end, at, events, message, none, out, clock, event,
+    differs, following,
+):  # fmt: skip
+    """Write the messages of producers to `out`; return how many there are.
+
+    In `clock`, for each producer: the iteration with the next recorded entry, negative where
+    recorded entries do not hold, and `out` does; and twice the iteration in which it sent what it
+    has, plus one if that is not what is recorded.
+    """
+    count = 0
+    for k in range(todo.shape[0]):
+        count += stop[todo[k]] - start[todo[k]]
+        soonest = NEVER
+        for e in range(start[todo[k]], stop[todo[k]]):
+            u = source[e]
+            until = clock[u, 0]
+            if abs(until) <= iteration:
+                j = end[u]
+                while j > first[u] and at[j - 1] > iteration:
+                    j -= 1
+                now = at[j] if j < end[u] else NEVER
+                if until < 0:
+                    now = -now
+                else:
+                    out[u], clock[u, 1] = none, -2
+                    if j > first[u]:
+                        out[u] = message[j - 1]
+                        if events[j - 1]:
+                            clock[u, 1] = 2 * at[j - 1]
+                clock[u, 0] = until = now
+            soonest = min(soonest, abs(until))
+            code = clock[u, 1]
+            if code >> 1 == iteration:
+                event[k] = True
+            if code & 1:
+                differs[k] = True
+        following[k] = soonest
+    return count
