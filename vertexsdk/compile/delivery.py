@@ -302,6 +302,10 @@ class Delivery:
         if self.derived is not None:
             self.derived(slots)
             return
+        self.combine(slots, msg, agg)
+
+    def combine(self, slots: Array, msg: Array, agg: Array) -> None:
+        """Combine the messages of the producers of slots (int32), where messages are kept."""
         t = self.topology
         self.module.repair(
             slots, t.in_start, t.in_stop, self.in_index, msg, agg, self.algebra.identity

@@ -531,7 +531,10 @@ class RefinedIterations:
         fields = part.plan.program.states()
         self._fields = fields
         self._states = {name: np.empty(n, f.dtype) for name, f in fields.items()}
-        self._message = np.empty(n, part.algebra.dtype)
+        self._message, self._earlier = np.empty((2, n), part.algebra.dtype)
+        self._agg = filled(0, part.algebra)
+        if part.algebra.kind != "latest":
+            self._agg = np.empty(n, part.algebra.dtype)
         self._event, self._known, self._waits = np.zeros((3, n), np.bool_)
         self._clock = np.zeros((n, 2), np.int32)  # as `_fetch_messages` has it
         self._computed = np.zeros(n, np.int32)  # the last iteration in which it was
@@ -662,6 +665,8 @@ class RefinedIterations:
         else:
             sends, active, following = self._fetch(due, iteration - 1)
             active |= (part.arena["dirty"][due] & _END) != 0
+            if part.algebra.kind != "latest":
+                sends = self._combine(due, sends, iteration - 1)
             todo = due if iteration == 1 or part.stateless else due[sends]
             self.updates += len(todo)
             senders = part.methods.gather(scope, todo)
@@ -699,14 +704,39 @@ class RefinedIterations:
         old = self.refinement.old
         event, differs = np.zeros((2, len(due)), np.bool_)
         following = np.empty(len(due), np.int32)
-        t: Any = self._scope(iteration).v.topology
+        t: Any = self._given_for_methods()[0].topology
         fetch: Any = _fetch_messages
         self.work += fetch(
             due, t.in_start, t.in_stop, t.in_source, iteration, *self.refinement.rows, old["at"],
-            old["sent"], old["message"], self.part.algebra.identity, self._message, self._clock,
+            old["sent"], old["message"], self.part.algebra.identity, self._message, self._earlier, self._clock,
             event, differs, following,
         )  # fmt: skip
         return event, differs, following
+
+    def _combine(self, due: Array, sends: Array, iteration: int) -> Array:
+        """Have the aggregates of the messages as they were after an iteration.
+
+        Args:
+            due: places of the vertices.
+            sends: whether a producer sent something else in it.
+            iteration: the iteration.
+
+        Returns:
+            Which of `due` are to gather (bool).
+        """
+        v, delivery, _ = self._given_for_methods()
+        delivery.combine(due, self._message, v.agg)
+        if not self.part.plan.compares or not sends.any():
+            return sends
+        now = v.agg[due]
+        sources = self._into.targets(due[sends])
+        sources = np.unique(sources[self._clock[sources, 1] >> 1 == iteration])
+        messages = self._message[sources]
+        self._message[sources] = self._earlier[sources]
+        delivery.combine(due, self._message, v.agg)
+        changed = _differ(now, v.agg[due])
+        self._message[sources], v.agg[due] = messages, now
+        return changed
 
     def _follow(
         self,
@@ -747,6 +777,7 @@ class RefinedIterations:
             self._waits[same] = True
             self._count_recorded(same, iteration + 1, 1)
         self._computed[places] = iteration
+        self._earlier[places] = previous
         self._clock[places, 0] = -ends
         self._clock[places, 1] = np.where(event, 2 * iteration, -2) + differs
         old_previous = refinement.values("message", recorded, none)
@@ -762,7 +793,7 @@ class RefinedIterations:
         self._event[places] = event
         columns = {"message": self._message, "sent": self._event}
         mirrors, ids = self.graph.mirrors, self.part.arena["ids"]
-        return mirrors.blocks(places[told], self._scope(iteration).v.topology, ids, columns)
+        return mirrors.blocks(places[told], self._given_for_methods()[0].topology, ids, columns)
 
     def receive(self, blocks: Blocks, iteration: int) -> None:
         """Take in what vertices of other partitions sent."""
@@ -786,7 +817,8 @@ class RefinedIterations:
         never, none = np.full(len(places), NEVER, np.int32), np.zeros(len(places), np.bool_)
         self._follow(places, iteration, previous, now, event, recorded, later, none, never)
 
-    def _scope(self, iteration: int) -> Scope:
+    def _given_for_methods(self) -> tuple[VertexArrays, Delivery, MutationLog]:
+        """The arrays that methods take, with the rows that were asked for so far."""
         if self._given is None:
             part, none = self.part, np.zeros(0, np.int32)
             start, stop, target, reverse = self._out.arrays()
@@ -795,19 +827,21 @@ class RefinedIterations:
             delivery: Delivery = _NoDelivery(
                 t, part.algebra, part.plan.shape, part.module, part.plan.threads
             )
-            agg = filled(0, part.algebra)
-            v = VertexArrays(t, self._states, self._message, agg, none, all_pending=False)
+            v = VertexArrays(t, self._states, self._message, self._agg, none, all_pending=False)
             self._given = v, delivery, MutationLog(part.algebra, None)
-        v, delivery, log = self._given
+        return self._given
+
+    def _scope(self, iteration: int) -> Scope:
+        v, delivery, log = self._given_for_methods()
         return Scope(v, delivery, iteration, {}, {}, log)
 
 
 @njit
 def _fetch_messages(  # type: ignore[no-untyped-def]
-    todo, start, stop, source, iteration, first, end, at, events, message, none, out, clock, event,
-    differs, following,
+    todo, start, stop, source, iteration, first, end, at, events, message, none, out, earlier, clock,
+    event, differs, following,
 ):  # fmt: skip
-    """Write the messages of producers to `out`; return how many there are.
+    """Write the messages of producers to `out`, and those of before to `earlier`; count them.
 
     In `clock`, for each producer: the iteration with the next recorded entry, negative where
     recorded entries do not hold, and `out` does; and twice the iteration in which it sent what it
@@ -831,6 +865,7 @@ def _fetch_messages(  # type: ignore[no-untyped-def]
                     out[u], clock[u, 1] = none, -2
                     if j > first[u]:
                         out[u] = message[j - 1]
+                        earlier[u] = message[j - 2] if j - 1 > first[u] else none
                         if events[j - 1]:
                             clock[u, 1] = 2 * at[j - 1]
                 clock[u, 0] = until = now

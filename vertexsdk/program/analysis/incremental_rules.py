@@ -130,7 +130,7 @@ def why_no_history(program: Program, *, strings: bool = False) -> str | None:
     >>> why_no_history(Program(Coreness)) is None
     True
     >>> why_no_history(Program(PageRank))
-    'PageRank gathers Sum(float): only Latest has a history'
+    'PageRank gathers Sum(float), which depends on the order of messages'
     """
     if len(program.classes) > 1:
         return "the program has several classes"
@@ -139,8 +139,9 @@ def why_no_history(program: Program, *, strings: bool = False) -> str | None:
     return first_reason(
         (facts.source_missing, f"{facts.source_missing}"),
         (
-            facts.message_kind != "latest",
-            f"{name} gathers {spec.algebra}: only Latest has a history",
+            facts.message_kind not in ("latest", "min", "max", "any")
+            and (facts.message_kind != "sum" or spec.algebra.dtype.kind == "f"),
+            f"{name} gathers {spec.algebra}, which depends on the order of messages",
         ),
         (not facts.scalar_messages, f"{name} sends {spec.algebra}, no single numbers"),
         (
