@@ -74,6 +74,19 @@ def order_of_pairs(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.int3
     return radix_sort(keys, place, 0, shift + bits(first.max()))[1]
 
 
+def order_of_ids(ids: NDArray[np.int64]) -> NDArray[np.int32]:
+    """The stable order (int32[n]) of ids.
+
+    >>> order_of_ids(np.array([7, -(2**63), 2**63 - 1, -1])).tolist()
+    [1, 3, 0, 2]
+    """
+    place = np.arange(len(ids), dtype=np.int32)
+    if len(ids) < 2:
+        return place
+    keys = ids.view(np.uint64) - ids.min().view(np.uint64)  # modulo 2^64
+    return radix_sort(keys, place, 0, int(keys.max()).bit_length())[1]
+
+
 @njit
 def order_of_groups(groups: NDArray[np.uint16], count: int) -> NDArray[np.int64]:
     """The stable order (int64[n]) of numbers below `count`.

@@ -45,7 +45,8 @@ from vertexsdk.transport.transport import Blocks
 Array = NDArray[Any]
 _END = np.uint8(4)  # bit of the column "dirty": an edge at the vertex has changed
 _FEW = 1 << 16  # messages that are looked at sooner than a graph is arranged
-_WORTH = 12  # from scratch a message takes so much less than here
+_WORTH = 8  # an answer from scratch takes so many times what an attempt may cost
+_FIRST = 3  # times as long as later it takes to look at a message for the first time
 _MOST = 8  # entries of the history for each vertex and edge
 _TOLD = ("at", "sent", "message")  # of entries, to other partitions
 
@@ -590,6 +591,8 @@ class RefinedIterations:
         self._out.add(places, *part.rows_of(places))
         if self._into is not self._out:
             self._into.add(places, *part.rows_of(places, incoming=True))
+        lengths = self._into.stop[places] - self._into.start[places]
+        self.work += (_FIRST - 1) * int(lengths.sum())
 
     def _count_one(self, iteration: int, by: int) -> None:
         self._untold[iteration] = self._untold.get(iteration, 0) + by
@@ -628,9 +631,11 @@ class RefinedIterations:
         end, blocks = _RefinedEnd(), Blocks()
         self.rejoin(iteration)
         due = self._due_in(iteration)
-        much = int(self.graph.degrees(due).sum())  # in both directions
-        if self.work + much > 2 * self._most:
-            self.work += much  # which is too much
+        fresh = due[~self._known[due]]
+        much = int(self.graph.degrees(due).sum()) // 2  # as many producers as targets
+        much += (_FIRST - 1) * int(self.graph.degrees(fresh).sum()) // 2
+        if self.work + much > self._most:
+            self.work += much
         elif len(due):
             try:
                 blocks = self._evaluate(due, iteration)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.jit import njit
+from vertexsdk.arrays.radix_sort import order_of_pairs
 from vertexsdk.errors import RunError
 from vertexsdk.graph.load.adjacency_rows import (
     BACKWARD,
@@ -128,6 +129,7 @@ class LocalRows:
             per remote edge if ghosts are "each").
         ghost_start: int64[partitions + 1], the bounds of each owner's ghosts.
         producer: positions in `ids` of the sources, if ghosts are "each".
+        edges: then also the positions in `rows` of the edges to them.
     """
 
     ids: NDArray[np.int64]
@@ -135,6 +137,7 @@ class LocalRows:
     ghost: NDArray[np.int32]
     ghost_start: NDArray[np.int64]
     producer: NDArray[np.int32] | None = None
+    edges: NDArray[np.int64] | None = None
 
     def ghosts_of(self, partition: int) -> Inbound:
         """Return the ghosts that `partition` owns, in order."""
@@ -231,19 +234,21 @@ def with_ghosts(
         owners: int32[n], the partition that owns each id.
         each_edge: a ghost per remote edge.
     """
-    remote, producer = np.flatnonzero(owners != partition).astype(np.int32), None
+    edges = producer = None
     if each_edge:
         edges = _remote_edges(rows, owners, partition)
         ghost = rows.target[edges]
-        producer = (np.searchsorted(rows.start, edges, side="right") - 1).astype(np.int32)
+        sources = np.arange(len(ids), dtype=np.int32)
+        producer = np.repeat(sources, np.diff(rows.start))[edges]
     else:
+        remote = np.flatnonzero(owners != partition).astype(np.int32)
         used = np.zeros(len(ids), np.bool_)
         used[rows.target] = True
         remote = remote[used[remote]]
         ghost = remote[np.argsort(owners[remote], kind="stable")]
     sizes = np.bincount(owners[ghost], minlength=partitions)
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return LocalRows(ids, rows, ghost, starts, producer)
+    return LocalRows(ids, rows, ghost, starts, producer, edges)
 
 
 def _remote_edges(
@@ -252,7 +257,7 @@ def _remote_edges(
     """Return the positions of the edges to other partitions, by owner, target and source."""
     edges = np.flatnonzero(owners[rows.target] != partition)
     targets = rows.target[edges]
-    return edges[np.lexsort((edges, targets, owners[targets]))]
+    return edges[order_of_pairs(owners[targets], targets)]
 
 
 @njit
@@ -342,9 +347,9 @@ def _to_local(
     rows = local_rows.rows
     mine = local_rows.ids[owners == partition]
     named = [] if vertices is None else [vertices.ids]
-    ids = np.concatenate([mine, *inbound_ids, *named])
+    ids = np.concatenate([mine, *map(_once, inbound_ids), *named])
     ids.sort(kind="stable")  # which merges what ascends, as all of these do
-    ids = ids[np.concatenate([[True], ids[1:] != ids[:-1]])[: len(ids)]]
+    ids = _once(ids)
     n, g = len(ids), len(local_rows.ghost)
     if n + g > _MOST_SLOTS:
         raise RunError(
@@ -355,12 +360,19 @@ def _to_local(
     slot_of = np.full(len(local_rows.ids), -1, np.int32)
     slot_of[local] = np.searchsorted(ids, mine)
     if variant.ghosts == "each":
-        remote = _remote_edges(rows, owners, partition)
+        edges = local_rows.edges
+        if edges is None:
+            edges = _remote_edges(rows, owners, partition)
         _to_slots(rows.target, slot_of)
-        rows.target[remote] = n + np.arange(g, dtype=np.int32)
+        rows.target[edges] = n + np.arange(g, dtype=np.int32)
     else:
         slot_of[local_rows.ghost] = n + np.arange(g, dtype=np.int32)
         _to_slots(rows.target, slot_of)
     start = np.zeros(n + 1, np.int64)
     start[slot_of[local] + 1] = np.diff(rows.start)[local]
     return ids, np.cumsum(start, out=start)
+
+
+def _once(ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Ascending ids without repetitions."""
+    return ids[np.concatenate([[True], ids[1:] != ids[:-1]])[: len(ids)]]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.buffers import allocate
 from vertexsdk.arrays.jit import njit
+from vertexsdk.arrays.radix_sort import order_of_ids
 from vertexsdk.arrays.threads import map_threaded
 from vertexsdk.graph.load.adjacency_rows import BUCKET, by_bucket, cell_shift, merge_cells, places
 
@@ -165,7 +166,7 @@ def order_producers(
     reorder: Any = order_rows
     reorder(in_start, in_source.copy(), ordered, ids, producers)
     by_producer = [
-        first + np.argsort(producers[first:end], kind="stable")
+        np.int32(first) + order_of_ids(producers[first:end])
         for first, end in itertools.pairwise(inbound_start.tolist())
     ]
-    return ordered, np.concatenate([np.empty(0, np.int32), *by_producer]).astype(np.int32)
+    return ordered, np.concatenate([np.empty(0, np.int32), *by_producer])
