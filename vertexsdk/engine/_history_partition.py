@@ -713,8 +713,8 @@ class RefinedIterations:
         fetch: Any = _fetch_messages
         self.work += fetch(
             due, t.in_start, t.in_stop, t.in_source, iteration, *self.refinement.rows, old["at"],
-            old["sent"], old["message"], self.part.algebra.identity, self._message, self._earlier, self._clock,
-            event, differs, following,
+            old["sent"], old["message"], self.part.algebra.identity, self._message, self._earlier,
+            self._clock, event, differs, following,
         )  # fmt: skip
         return event, differs, following
 
@@ -843,8 +843,8 @@ class RefinedIterations:
 
 @njit
 def _fetch_messages(  # type: ignore[no-untyped-def]
-    todo, start, stop, source, iteration, first, end, at, events, message, none, out, earlier, clock,
-    event, differs, following,
+    todo, start, stop, source, iteration, first, end, at, events, message, none, out, earlier,
+    clock, event, differs, following,
 ):  # fmt: skip
     """Write the messages of producers to `out`, and those of before to `earlier`; count them.
 

@@ -375,4 +375,7 @@ def _to_local(
 
 def _once(ids: NDArray[np.int64]) -> NDArray[np.int64]:
     """Ascending ids without repetitions."""
-    return ids[np.concatenate([[True], ids[1:] != ids[:-1]])[: len(ids)]]
+    first = np.ones(len(ids), np.bool_)
+    np.not_equal(ids[1:], ids[:-1], out=first[1:])
+    distinct: NDArray[np.int64] = ids[first]
+    return distinct

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.analysis.convergence import why_ends_early
 from vertexsdk.program.analysis.rules import first_reason
 from vertexsdk.program.program import ClassSpec, Program
@@ -140,7 +141,7 @@ def why_no_history(program: Program, *, strings: bool = False) -> str | None:
         (facts.source_missing, f"{facts.source_missing}"),
         (
             facts.message_kind not in ("latest", "min", "max", "any")
-            and (facts.message_kind != "sum" or spec.algebra.dtype.kind == "f"),
+            and (spec.algebra is None or facts.message_kind != "sum" or _is_float(spec.algebra)),
             f"{name} gathers {spec.algebra}, which depends on the order of messages",
         ),
         (not facts.scalar_messages, f"{name} sends {spec.algebra}, no single numbers"),
@@ -161,6 +162,10 @@ def why_no_history(program: Program, *, strings: bool = False) -> str | None:
         (facts.reads_value, f"{name} reads the values of edges"),
         (facts.reads_num_vertices, f"{name} reads num_vertices"),
     )
+
+
+def _is_float(algebra: Algebra) -> bool:
+    return algebra.dtype.kind == "f"
 
 
 def _why_not_in_place(program: Program, *, undirected: bool, strings: bool) -> str | None:
