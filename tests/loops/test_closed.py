@@ -6,6 +6,7 @@ import contextlib
 import gc
 import os
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -170,6 +171,24 @@ def test_runs_stores_and_resumed_loops_that_are_closed_hold_nothing(
         return [graph, results, store, loop, again]
 
     assert_nothing_stays(use)
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+@pytest.mark.parametrize("program", [PageRank, Stumbles])
+def test_a_graph_is_freed_with_its_last_reference_after_a_run(
+    uncollected: None, program: type[Vertex], partitions: int
+) -> None:
+    """Also after a run that failed; else processors on Spark would keep their slots."""
+
+    def use() -> weakref.ref[Graph]:
+        graph = Graph.from_arrays([*NUMBERS[0], 5], [*NUMBERS[1], 5], partitions=partitions)
+        with contextlib.suppress(RunError):
+            run(program, graph, backend=BACKEND, compiled=program is PageRank).close()
+            assert program is PageRank
+        return weakref.ref(graph)
+
+    use()  # to compile leaves cycles behind
+    assert use()() is None
 
 
 def test_an_open_loop_keeps_few_files_of_those_that_were_closed(uncollected: None) -> None:

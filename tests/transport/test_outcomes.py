@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
+import weakref
 
 from vertexsdk.errors import RunError
-from vertexsdk.transport.outcomes import describe
+from vertexsdk.transport.outcomes import FAILURE, describe, outcome
+from vertexsdk.transport.task_times import Clock
 
 
 def test_the_frames_of_a_users_method_come_along() -> None:
@@ -18,3 +21,23 @@ def test_the_frames_of_a_users_method_come_along() -> None:
         '  File "g.py", line 7, in looked_up',
         line,
     ]
+
+
+def test_an_error_is_freed_when_nobody_refers_to_it() -> None:
+    """Its traceback has the frames of the caller, and so the graph of the run that failed."""
+    failure = Clock().stamp().prepend_to(describe(RunError("no")))
+
+    def fail() -> weakref.ref[RunError] | None:
+        try:
+            outcome(FAILURE, failure)
+        except RunError as raised:
+            return weakref.ref(raised)
+        return None
+
+    gc.disable()
+    try:
+        error = fail()
+        assert error is not None
+        assert error() is None
+    finally:
+        gc.enable()

@@ -109,9 +109,8 @@ class LoopEngine:
         self._untold = np.zeros(0, np.int64)  # but for those at these places
         self._key = f"{graph.key}/loop-{next(_numbers)}"
         self._version = 0
-        self._root: LoopEngine = self if origin is None else origin._root
-        self._open = 0  # engines on this graph, this one and forks
-        self._root._open += 1
+        self._open: set[str] = set() if origin is None else origin._open  # keys, also of forks
+        self._open.add(self._key)
         weakref.finalize(self, forget, self._key, graph.partitions).atexit = False
         self._exchange = self._new_exchange()
         self.loaded: dict[str, Any] = {}  # statistics of the graph as it was loaded
@@ -229,7 +228,10 @@ class LoopEngine:
             for name, value in report.seconds.items():
                 seconds[name] = seconds.get(name, 0.0) + value
             if report.failure is not None:
-                raise report.failure
+                try:
+                    raise report.failure
+                finally:
+                    report.failure = None  # its traceback has this frame, which has the report
             refused = report.refused
             if budget is not None and budget.report is not None:
                 work.seconds = time.perf_counter() - began
@@ -372,7 +374,7 @@ class LoopEngine:
 
         What was in transit here is dropped. The fork is used up: it is only closed after this.
         """
-        if fork._root is not self._root:  # other codes, or another placement
+        if fork._open is not self._open:  # other codes, or another placement
             raise LostError("the fork was loaded from the store")
         self._job(LoopCommand(self._version, adopt=fork._key))
         self._told, self._untold = fork._told, fork._untold
@@ -466,8 +468,8 @@ class LoopEngine:
                 self._describe(f"{self._title}, end")
             self._exchange.hop(LoopCommand(self._version, end=True))
         self._exchange.close()
-        self._root._open -= 1
-        if not self._root._open and self._run is None:
+        self._open.remove(self._key)
+        if not self._open and self._run is None:
             self.graph.unpersist()
 
     def _job(self, command: LoopCommand) -> LoopReport:

@@ -25,9 +25,14 @@ def describe(error: Exception) -> bytes:
 def outcome(kind: int, stamped: bytes) -> tuple[Stamp, bytes]:
     """Return a partition's stamp and report, or raise its task's exception on the driver."""
     stamp, report = Stamp.split(stamped)
-    if kind != FAILURE:
-        return stamp, report
+    if kind == FAILURE:
+        raise _error(report)  # a variable of this frame would refer to its own traceback
+    return stamp, report
+
+
+def _error(report: bytes) -> Exception:
+    """Return the exception that `describe` has pickled."""
     picklable, line, trace = pickle.loads(report)
-    error = picklable if picklable is not None else RunError(line)
+    error: Exception = picklable if picklable is not None else RunError(line)
     error.add_note("In the Spark task:\n" + trace)
-    raise error
+    return error

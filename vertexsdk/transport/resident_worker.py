@@ -120,12 +120,13 @@ class Worker:
             ready = dict(self.poller.poll(wait))
             self._take_messages(ready)
             if self.driver in ready:
-                number, kind, *parts = join(self.driver.recv_multipart())
-                if kind == b"end":
-                    return
-                if kind != b"alive":
-                    asked = time.monotonic()
-                    self._answer(number, kind, parts)
+                while cast(int, self.driver.events) & zmq.POLLIN:  # none waits for a superstep
+                    number, kind, *parts = join(self.driver.recv_multipart())
+                    if kind == b"end":
+                        return
+                    if kind != b"alive":
+                        asked = time.monotonic()
+                        self._answer(number, kind, parts)
                 continue
             silent = not self.hops and time.monotonic() - asked > self.idle
             if silent or (self.monitor in ready and disconnected(self.monitor)):
