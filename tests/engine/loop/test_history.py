@@ -129,7 +129,7 @@ class Votes(Vertex):
     max_iterations = 7
 
     def init(self) -> None:
-        self.x = len(self.targets) % 3 - 1
+        self.x = len(self.targets) % 2 + 1
 
     def gather(self, iteration: int, source: int, delta: Delta) -> None:
         self.same += 1
