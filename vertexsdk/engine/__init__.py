@@ -22,7 +22,6 @@ __all__ = [
     "boundary",
     "commands",
     "event_changes",
-    "history",
     "incremental_partition",
     "iterations",
     "keyed",
