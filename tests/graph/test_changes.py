@@ -11,10 +11,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from vertexsdk.errors import InputError
+from vertexsdk.graph.changes.cast import cast_changes
 from vertexsdk.graph.changes.change_files import ChangeFiles
 from vertexsdk.graph.changes.changes import ADD, CHANGE, REMOVE, Changes
 from vertexsdk.graph.changes.line import LineFormat
-from vertexsdk.graph.changes.table import cast_changes, read_rows
+from vertexsdk.graph.changes.table import read_rows
 
 
 def read(text: str, tmp_path: Path, **options: Any) -> list[tuple[Changes, list[str]]]:

@@ -109,7 +109,7 @@ def check_drawn_loops(
         drawn = DrawnLoop(cls, chance, partitions)
         main, edges = drawn.main, drawn.edges
         drawn.check(main, edges)
-        for _ in range(chance.choice([1, 3, 6])):
+        for left in reversed(range(chance.choice([1, 3, 6]))):
             main.ingest(drawn.changes(edges))
             if chance.random() < 0.6:
                 drawn.check(main, edges)
@@ -123,10 +123,11 @@ def check_drawn_loops(
                     edges.update(other)
                 else:
                     branch.close()
-            if chance.random() < 0.1:
+            if left and chance.random() < 0.1:
                 main.close()
                 main = drawn.main = MainLoop.resume(None, cls, backend=drawn.url)
-        drawn.check(main, edges)
+                drawn.check(main, edges)
+        drawn.check(main, edges)  # which follows from an earlier one
         check(drawn)
         main.close()
         starts += drawn.starts

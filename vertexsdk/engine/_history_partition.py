@@ -349,15 +349,14 @@ class _Recorder:
         now = {f"state.{name}": column for name, column in v.states.items()}
         now["message"] = v.msg[:n]
         if iteration == 0:
-            event = _differ(now["message"], filled(n, self.run.processor.algebra))
+            event = _unequal(now["message"], filled(n, self.run.processor.algebra))
             index = np.arange(n, dtype=np.int32)
             self._previous = {name: column.copy() for name, column in now.items()}
         else:
-            event = _differ(now["message"], self._previous["message"])
+            event = _unequal(now["message"], self._previous["message"])
             changed = event.copy()
             for name, column in now.items():
-                if name != "message":
-                    changed |= _differ(column, self._previous[name])
+                changed |= _differ(column, self._previous[name])
             index = np.flatnonzero(changed).astype(np.int32)
             for name, column in now.items():
                 self._previous[name][index] = column[index]
@@ -377,7 +376,16 @@ class _Recorder:
 
 
 def _differ(a: Array, b: Array) -> Array:
-    """Return where two columns differ; NaN is NaN."""
+    """Return where two columns differ; NaN is NaN, and 0.0 is not -0.0."""
+    different: Array = a != b
+    if a.dtype.kind == "f":
+        different &= (a == a) | (b == b)
+        different |= (a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))
+    return different
+
+
+def _unequal(a: Array, b: Array) -> Array:
+    """Return where messages differ as `scatter` has it: NaN is NaN, and 0.0 is -0.0."""
     different: Array = a != b
     if a.dtype.kind == "f":
         different &= (a == a) | (b == b)
@@ -922,8 +930,8 @@ class RefinedIterations:
             senders = part.methods.gather(scope, todo)
         part.methods.scatter(scope, np.array(senders, np.int32))
         now = self._message[due]
-        event = _differ(now, previous)
-        changed = event | (iteration == 0)
+        event = _unequal(now, previous)
+        changed = _differ(now, previous) | (iteration == 0)
         columns = {"message": now, "sent": event}
         for name in self._fields:
             columns[f"state.{name}"] = self._states[name][due]
@@ -1016,7 +1024,8 @@ class RefinedIterations:
         """
         refinement, none = self.refinement, self.part.algebra.identity
         _, entry, ends = later
-        differs = _differ(now, refinement.values("message", entry, none))
+        old_now = refinement.values("message", entry, none)
+        differs = _differ(now, old_now)
         active |= differs
         again = active & (following < NEVER)
         if again.any():
@@ -1031,9 +1040,8 @@ class RefinedIterations:
         self._clock[places, 0] = -ends
         self._clock[places, 1] = np.where(event, 2 * iteration, -2) + differs
         old_previous = refinement.values("message", recorded, none)
-        old_event = entry != recorded
-        old_event &= refinement.values("sent", entry, False)
-        flagged = (differs | _differ(previous, old_previous)) & (event | old_event)
+        changed = _differ(now, previous) | _differ(old_now, old_previous)
+        flagged = (differs | _differ(previous, old_previous)) & changed
         if not flagged.any():
             return []
         self._schedule(self._out.targets(places[flagged]), iteration + 1)
@@ -1059,9 +1067,10 @@ class RefinedIterations:
         refinement.begin(fresh, iteration)
         entry, recorded, _ = refinement.latest(places, iteration - 1)
         previous = refinement.values("message", entry, self.part.algebra.identity)
-        added = {"message": now[event], "sent": event[event]}
+        changed = _differ(now, previous)
+        added = {"message": now[changed], "sent": event[changed]}
         added["at"] = np.full(len(added["sent"]), iteration, np.int32)
-        refinement.add(places[event], self.part.with_states(added))
+        refinement.add(places[changed], self.part.with_states(added))
         self._message[places], self._waits[places] = now, False
         later = refinement.latest(places, iteration)
         never, none = np.full(len(places), NEVER, np.int32), np.zeros(len(places), np.bool_)

@@ -34,9 +34,9 @@ from vertexsdk.engine.commands import (
 from vertexsdk.engine.loop_engine import MUCH_MEMORY
 from vertexsdk.engine.phases import PhaseTimer
 from vertexsdk.errors import InputError, LostError, RunError, StateError, first_line
+from vertexsdk.graph.changes.cast import cast_changes
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.graph.changes.deltas import edges_only
-from vertexsdk.graph.changes.table import cast_changes
 from vertexsdk.loops._snapshots import Snapshots
 from vertexsdk.loops.arguments import check_partitions
 from vertexsdk.loops.change_log import ChangeLog

@@ -6,14 +6,18 @@ The engine, the compiler and the rules in `analysis` look at these facts and nev
 from __future__ import annotations
 
 import ast
+import enum
+import inspect
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.fields import StateField
 from vertexsdk.program.syntax import Method, is_docstring, reachable, target_loop_shape
-from vertexsdk.program.vertex import Vertex
+from vertexsdk.program.vertex import Field, Vertex
 
 METHODS = ("init", "gather", "scatter", "adapt")
 GRAPH_CHANGES = ("addTarget", "removeTarget")
@@ -58,6 +62,8 @@ class Facts:
             None where scatter, in iteration 0, adds up integers, each of one edge and the rows of
             its ends, and one iteration is enough.
         counters: the fields to which such a scatter adds.
+        unseen: why methods may read or send what these facts do not have, as where `self` is given
+            to a function; None where they may not.
     """
 
     source_missing: str | None = None
@@ -88,6 +94,7 @@ class Facts:
     constants: frozenset[str] = frozenset()
     not_local: str | None = "its source cannot be read"
     counters: frozenset[str] = frozenset()
+    unseen: str | None = "its source cannot be read"
 
 
 def read_facts(
@@ -141,6 +148,7 @@ def read_facts(
         for m, n in every_node
     )
     changes_graph = algebra is None or bool(anywhere & set(GRAPH_CHANGES))
+    unseen = _unseen(cls, methods)
     shape = "many" if changes_graph else _message_shape(reachable(methods, "scatter"))
     gather_reads = next(
         (x for m in reachable(methods, "gather") if (x := _reads_before_set(m, changing))), None
@@ -149,6 +157,7 @@ def read_facts(
     return Facts(
         message_shape=shape,
         not_local=not_local,
+        unseen=unseen,
         counters=counters,
         derivable=(
             shape == "edge"
@@ -220,10 +229,76 @@ def _reads_edge_value(method: Method, node: ast.AST, aggregators: Collection[str
     return not (method.is_self(node.value) and node.value.attr in aggregators)
 
 
+# What cannot be read off. ------------------------------------------------------------------
+
+
+_CALLED = {"emit", "emitAll", "random", "edges_to", *GRAPH_CHANGES}
+_READ = {"id", "targets", "num_vertices", "loop"}
+_CONSTANTS = (
+    int, float, str, bytes, tuple, frozenset, type(None), np.generic, np.ndarray, enum.Enum,
+    enum.EnumMeta, Field,
+)  # fmt: skip
+_FAR = {"super", "locals", "globals", "vars", "eval", "exec", "getattr", "setattr", "delattr"}
+
+
+def _unseen(cls: type[Vertex], methods: Mapping[str, Method]) -> str | None:
+    """Return why methods may read more than their nodes tell; None where they may not."""
+    for method in {m.name: m for root in METHODS for m in reachable(methods, root)}.values():
+        if (reason := _hands_on(method) or _far_reads(cls, methods, method)) is not None:
+            return f"{cls.__name__}.{method.name} {reason}"
+    return None
+
+
+def _hands_on(method: Method) -> str | None:
+    """Return what a method does with itself beside reading, setting and calling its own."""
+    before_dot = {id(n.value) for n in method.nodes() if isinstance(n, ast.Attribute)}
+    called = {id(n.func) for n in method.nodes() if isinstance(n, ast.Call)}
+    for n in method.nodes():
+        if isinstance(n, ast.Name) and n.id == method.self_name and id(n) not in before_dot:
+            return f"uses {n.id} itself"
+        if isinstance(n, ast.Name) and n.id in _FAR and id(n) in called:
+            return f"calls {n.id}"
+        if method.is_self(n, *_CALLED) and id(n) not in called:
+            return f"uses self.{n.attr} without calling it"
+    return None
+
+
+def _far_reads(cls: type[Vertex], methods: Mapping[str, Method], method: Method) -> str | None:
+    """Return what a method reads by way of the class, or of targets that it gives away."""
+    called = {id(n.func) for n in method.nodes() if isinstance(n, ast.Call)}
+    over, given, variables = set[int](), set[int](), set[str]()
+    for n in method.nodes():
+        if isinstance(n, ast.For | ast.comprehension) and method.is_self(n.iter, "targets"):
+            over.add(id(n.iter))
+            variables |= {n.target.id} if isinstance(n.target, ast.Name) else set()
+        elif isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == "len":
+            over |= {id(x) for x in n.args}
+        elif method.is_call(n, *_CALLED):
+            given |= {id(x) for x in n.args[:1]}
+        elif isinstance(n, ast.Attribute):
+            given.add(id(n.value))
+    for n in method.nodes():
+        if isinstance(n, ast.Name) and n.id in variables and isinstance(n.ctx, ast.Load):
+            if id(n) not in given:
+                return f"uses {n.id}, a target, itself"
+        elif method.is_self(n, "targets") and id(n) not in over:
+            return "uses self.targets other than in a loop or by len"
+        elif method.is_self(n) and n.attr in methods:
+            if id(n) not in called:
+                return f"uses self.{n.attr} without calling it"
+        elif method.is_self(n) and n.attr not in {*_READ, *_CALLED}:
+            value = inspect.getattr_static(cls, n.attr, None)
+            if not isinstance(value, _CONSTANTS):
+                return f"reads self.{n.attr}"
+    return None
+
+
 # How scatter sends. ------------------------------------------------------------------------
 
 
 def _message_shape(methods: list[Method]) -> str:
+    if any(_hands_on(m) for m in methods):
+        return "many"
     emissions = [shape for m in methods for shape in _emissions(m, m.tree, in_loop=False)]
     if set(emissions) <= {"uniform"}:
         return "uniform"

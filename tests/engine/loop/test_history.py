@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from vertexsdk.engine._history_partition import HistoryPartition
 from vertexsdk.program.analysis.incremental_rules import why_no_history
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Aggregates, Delta
+from vertexsdk.program.warn import InterpretedWarning
 
 
 class Memory(Vertex):
@@ -178,6 +180,33 @@ class Loudest(Vertex):
         self.emitAll(self.x)
 
 
+class Signs(Vertex):
+    """Sends zeros of both signs, which are equal and are not the same."""
+
+    x: float = state(0.0)
+    s: float = state(0.0)
+    messages = Latest(float)
+    max_iterations = 6
+
+    def init(self) -> None:
+        self.x = 0.0 if len(self.targets) % 2 == 0 else -0.0
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        total = 0.0
+        for k in range(len(delta.values)):
+            total += math.copysign(1.0, delta.values[k]) + delta.values[k]
+        self.s = total
+        if total > 1.0:
+            self.x = -0.0
+        elif total < 0.0:
+            self.x = 1.0
+        else:
+            self.x = 0.0
+
+    def scatter(self, iteration: int) -> None:
+        self.emitAll(self.x)
+
+
 class Fussy(Vertex):
     """Refuses vertices with four neighbours."""
 
@@ -195,7 +224,19 @@ class Fussy(Vertex):
         self.emitAll(self.share)
 
 
-PROGRAMS = [Coreness, LabelPropagation, Memory, Against, Ways, Mean, Second, Votes, Ahead, Loudest]
+PROGRAMS = [
+    Coreness,
+    LabelPropagation,
+    Memory,
+    Against,
+    Ways,
+    Mean,
+    Second,
+    Votes,
+    Ahead,
+    Loudest,
+    Signs,
+]
 Iterations = dict[tuple[int, int], list[str]]
 
 
@@ -240,7 +281,7 @@ def test_any_changes_have_the_iterations_of_runs_from_scratch(
     cls: type[Vertex], partitions: int
 ) -> None:
     starts = check_drawn_loops(cls, partitions, draws(3, 12), same_iterations)
-    assert starts["warm"] > starts["init"]
+    assert starts["warm"] >= draws(3, 12)
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
@@ -309,3 +350,97 @@ def test_programs_have_a_history_or_say_why_not() -> None:
         why_no_history(Program(GreedyColouring), strings=True)
     )
     assert "depends on the order of messages" in str(why_no_history(Program(PageRank)))
+
+
+def count_vertices(vertex: Any) -> int:
+    return int(vertex.num_vertices)
+
+
+class Unseen(Mean, abstract=True):
+    """Reads what its own source does not name."""
+
+    @property
+    def wide(self) -> int:
+        return self.num_vertices
+
+    @classmethod
+    def count(cls, vertex: Any) -> int:
+        return int(vertex.num_vertices)
+
+
+class Function(Unseen):
+    def init(self) -> None:
+        self.mean = float(count_vertices(self))
+
+
+class Property(Unseen):
+    def init(self) -> None:
+        self.mean = float(self.wide)
+
+
+class Another(Unseen):
+    def init(self) -> None:
+        me = self
+        self.mean = float(me.num_vertices)
+
+
+class OfClass(Unseen):
+    def init(self) -> None:
+        self.mean = float(self.count(self))
+
+
+class Named(Unseen):
+    def init(self) -> None:
+        self.mean = float(getattr(self, "num_vertices"))  # noqa: B009
+
+
+class Given(Unseen):
+    def init(self) -> None:
+        for target in self.targets:
+            self.mean += len(str(target))
+
+
+class Listed(Unseen):
+    def init(self) -> None:
+        self.mean = float(len(list(self.targets)))
+
+
+class Inherited(Unseen):
+    def init(self) -> None:
+        super().init()
+
+
+UNSEEN = {
+    Function: "Function.init uses self itself", Property: "Property.init reads self.wide",
+    Another: "Another.init uses self itself", OfClass: "OfClass.init uses self itself",
+    Named: "Named.init calls getattr", Given: "Given.init uses target, a target, itself",
+    Listed: "Listed.init uses self.targets other than in a loop or by len",
+    Inherited: "Inherited.init calls super",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("cls", UNSEEN, ids=lambda cls: cls.__name__)
+def test_reads_that_the_source_does_not_name_have_no_history(cls: type[Vertex]) -> None:
+    assert why_no_history(Program(cls)) == UNSEEN[cls]
+
+
+class Alias(Vertex):
+    """Sends by another name of `emit`."""
+
+    x: int = state(0)
+    messages = Sum(int)
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        self.x = delta.value
+
+    def scatter(self, iteration: int) -> None:
+        send = self.emit
+        for target in self.targets:
+            send(target, target.id)
+
+
+def test_a_method_of_another_name_sends_each_target_its_own() -> None:
+    graph = Graph.from_arrays([1, 1, 1], [2, 3, 4])
+    with pytest.warns(InterpretedWarning):
+        answer = run(Alias, graph, backend="memory://alias")
+    assert answer.to_dict() == {1: 0, 2: 2, 3: 3, 4: 4}

@@ -4,4 +4,4 @@ Lines, blocks of text, tables, files and user functions all become `Changes`: a 
 target and a value for each change, in the order in which they are made.
 """
 
-__all__ = ["batch", "change_files", "changes", "deltas", "line", "table"]
+__all__ = ["batch", "cast", "change_files", "changes", "deltas", "line", "table"]

@@ -59,6 +59,7 @@ def why_from_init(
         (not facts.scalar_messages, f"{name} sends {algebra}, no single numbers"),
         (spec.cls.asynchronous is False, f"{name} says asynchronous = False"),
         (facts.source_missing, f"{facts.source_missing}"),
+        (facts.unseen, f"{facts.unseen}"),
         (facts.changes_graph, f"{name} changes the graph itself"),
         (
             facts.draws - {"init"},
@@ -139,9 +140,10 @@ def why_no_history(program: Program, *, strings: bool = False) -> str | None:
     name, facts = spec.name, spec.facts
     return first_reason(
         (facts.source_missing, f"{facts.source_missing}"),
+        (facts.unseen, f"{facts.unseen}"),
         (
-            facts.message_kind not in ("latest", "min", "max", "any")
-            and (spec.algebra is None or facts.message_kind != "sum" or _is_float(spec.algebra)),
+            facts.message_kind not in ("latest", "min", "max", "any", "sum")
+            or (facts.message_kind != "latest" and spec.algebra and _is_float(spec.algebra)),
             f"{name} gathers {spec.algebra}, which depends on the order of messages",
         ),
         (not facts.scalar_messages, f"{name} sends {spec.algebra}, no single numbers"),
