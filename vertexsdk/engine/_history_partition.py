@@ -13,6 +13,7 @@ Source: "Differential dataflow" (McSherry et al., CIDR 2013), sections 3.2 and 3
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,24 +23,23 @@ from numpy.typing import DTypeLike, NDArray
 
 from vertexsdk.arrays.jit import njit
 from vertexsdk.arrays.raw_columns import decode, encode_bytes
+from vertexsdk.compile.adjacency_kernels import entries_of
 from vertexsdk.compile.delivery import Delivery, filled
 from vertexsdk.compile.methods import Scope
 from vertexsdk.compile.mutation_log import MutationLog
 from vertexsdk.compile.plan import Plan, delivery_module
 from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.engine._arena_partition import UNWRITTEN
-from vertexsdk.engine._recomputed_partition import RecomputedPartition
+from vertexsdk.engine._recomputed_partition import FollowingPartition
 from vertexsdk.engine.adjacency import RowTopology, distinct
 from vertexsdk.engine.arena import Arena
 from vertexsdk.engine.auto_bound import BoundChoice
-from vertexsdk.engine.commands import LoopCommand, LoopReport
+from vertexsdk.engine.commands import LoopReport
 from vertexsdk.engine.iterations import Iterations, make_master
 from vertexsdk.engine.master import IterationStats
-from vertexsdk.engine.new_partition import NewPartition
 from vertexsdk.engine.partition_graph import ResolvedChanges
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
 from vertexsdk.errors import VertexError
-from vertexsdk.state.version_writer import DeltaLayers
 from vertexsdk.transport.transport import Blocks
 
 Array = NDArray[Any]
@@ -74,8 +74,7 @@ class History:
         starts = np.cumsum(room) - room
         for name, values in zip(_ROWS, (starts, starts + lengths, room), strict=True):
             self.arena.resize(name, n, np.int64)[...] = values
-        first = np.cumsum(lengths) - lengths
-        at = np.arange(len(place)) + (starts - first)[place]
+        at, _ = self.entries_of(np.arange(n))
         self._resize(int(room.sum()))
         for name in self.fields:
             self._column(name)[at] = columns[name]
@@ -99,12 +98,6 @@ class History:
         """The number of entries."""
         return int(self.arena.meta["history.entries"])
 
-    @property
-    def size(self) -> int:
-        """The bytes that entries and their room take."""
-        width = sum(np.dtype(dtype).itemsize for dtype in self.fields.values())
-        return int(self.arena.meta["history.tail"]) * width
-
     def columns(self) -> Columns:
         """All columns, with room that is not used."""
         return {name: self._column(name) for name in self.fields}
@@ -119,10 +112,7 @@ class History:
     def entries_of(self, places: Array) -> tuple[Array, Array]:
         """The entries of some places: where they are, and the number of each one's place."""
         start, stop = self.rows
-        lengths = stop[places] - start[places]
-        number = np.repeat(np.arange(len(places)), lengths)
-        first = np.cumsum(lengths) - lengths
-        return np.arange(len(number)) + (start[places] - first)[number], number
+        return entries_of(np.arange(len(places)), start[places], stop[places])
 
     def replace(self, places: Array, place: Array, columns: Columns) -> None:
         """Have other entries at some places.
@@ -146,20 +136,14 @@ class History:
             room[moved] = wanted
             self._resize(tail + int(wanted.sum()))
         stop[places] = start[places] + lengths
-        first = np.cumsum(lengths) - lengths
-        number = np.repeat(np.arange(len(places)), lengths)
-        at = np.arange(len(place)) + (start[places] - first)[number]
+        at, _ = self.entries_of(places)
         for name in self.fields:
             self._column(name)[at] = columns[name]
         if self.arena.meta["history.tail"] > 3 * self.entries + _SPARE:
-            self._rewrite(np.arange(len(start)))
+            self.renumber(np.arange(len(start)))
 
     def renumber(self, places: Array) -> None:
-        """Keep these places only, in this order."""
-        self._rewrite(places)
-
-    def _rewrite(self, places: Array) -> None:
-        """Have the entries of these places, which are numbered so, close together."""
+        """Keep these places only, in this order; their entries lie close together then."""
         at, place = self.entries_of(places)
         kept = {name: column[at] for name, column in self.columns().items()}
         self.create(place.astype(np.int32), kept)
@@ -187,11 +171,6 @@ class Refinement:
         self._places: list[Array] = []
         self._length = 0
         self._columns = {name: np.empty(1024, dtype) for name, dtype in history.fields.items()}
-
-    @property
-    def entries(self) -> Columns:
-        """The new entries, with room."""
-        return self._columns
 
     def begin(self, places: Array, iteration: int) -> None:
         """Have places, of which the old entries hold, get new ones from an iteration on.
@@ -305,14 +284,25 @@ class _RefinedEnd(SuperstepEnd):
         next: the next iteration in which vertices of the partition are due.
         told: messages that differ were sent to other partitions.
         work: messages that were looked at so far.
-        messages: messages of a run from scratch, when it was recorded.
     """
 
-    events: dict[int, int] = field(default_factory=dict)
+    events: Counter[int] = field(default_factory=Counter)
     next: int = NEVER
     told: bool = False
     work: int = 0
+
+
+@dataclass(slots=True)
+class _RecordedEnd(SuperstepEnd):
+    """The report of a partition about a run that it has recorded.
+
+    Attributes:
+        messages: messages of the run.
+        too_large: there are too many entries.
+    """
+
     messages: int = 0
+    too_large: bool = False
 
 
 class _NoDelivery(Delivery):
@@ -375,15 +365,6 @@ class _Recorder:
         return index[order], joined
 
 
-def _differ(a: Array, b: Array) -> Array:
-    """Return where two columns differ; NaN is NaN, and 0.0 is not -0.0."""
-    different: Array = a != b
-    if a.dtype.kind == "f":
-        different &= (a == a) | (b == b)
-        different |= (a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))
-    return different
-
-
 def _unequal(a: Array, b: Array) -> Array:
     """Return where messages differ as `scatter` has it: NaN is NaN, and 0.0 is -0.0."""
     different: Array = a != b
@@ -392,7 +373,15 @@ def _unequal(a: Array, b: Array) -> Array:
     return different
 
 
-class HistoryPartition(RecomputedPartition):
+def _differ(a: Array, b: Array) -> Array:
+    """Return where two columns differ; NaN is NaN, and 0.0 is not -0.0."""
+    different = _unequal(a, b)
+    if a.dtype.kind == "f":
+        different |= (a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))
+    return different
+
+
+class HistoryPartition(FollowingPartition):
     """A partition of a loop that keeps the history of its iterations.
 
     Args:
@@ -420,22 +409,12 @@ class HistoryPartition(RecomputedPartition):
         fields = {name: f.dtype for name, f in self._states.items()}
         return History(self.arena, {**fields, "message": self.algebra.dtype})
 
-    def begin(self, new: NewPartition) -> None:
-        """Begin with a graph, before iteration 0."""
-        super().begin(new)
-        self.arena.meta |= {"follows": False, "layers": None, "reason": None, "restart": ""}
-
     def fork(self) -> HistoryPartition:
         """Return a copy, in which iterations that have not ended begin again."""
         other = super().fork()
         assert isinstance(other, HistoryPartition)
         other._recorder = None
         return other
-
-    @property
-    def begun(self) -> bool:
-        """True if the next answer follows from the last one."""
-        return bool(self.arena.meta["follows"])
 
     # Changes. -------------------------------------------------------------------------------------
 
@@ -457,7 +436,7 @@ class HistoryPartition(RecomputedPartition):
         arena["dirty"][ends] |= _END
         if not graph.alone:
             yield from self._tell_history(at, np.concatenate([targets, sources]))
-        self._forget(removed)
+        self.forget(removed)
         if (new := graph.tidy()) is not None:
             kept = np.flatnonzero(new >= 0)
             history.renumber(kept[np.argsort(new[kept])])
@@ -470,7 +449,7 @@ class HistoryPartition(RecomputedPartition):
         """Note what vertices, whose edges change for the first time since an answer, had sent."""
         meta, history = self.arena.meta, self.history
         sending = places[self.rows_of(places)[0] > 0]
-        _subtract(meta["events"], self.events_of(sending))
+        meta["events"].subtract(self.events_of(sending).tolist())
         if not self.stateless:
             lengths, sources, _ = self.rows_of(places, incoming=True)
             at, number = history.entries_of(sources)
@@ -485,12 +464,9 @@ class HistoryPartition(RecomputedPartition):
         iterations: Array = history.columns()["at"][at[history.columns()["sent"][at]]]
         return iterations
 
-    def _forget(self, removed: Array) -> None:
-        """Have the vertices that went at their defaults, should they return."""
-        arena = self.arena
-        arena["dirty"][removed] = UNWRITTEN
-        for name, f in self._states.items():
-            arena[name][removed] = f.default
+    def forget(self, removed: Array) -> None:
+        """Have the vertices that went at their defaults, without a history."""
+        super().forget(removed)
         none = {name: column[:0] for name, column in self.history.columns().items()}
         self.history.replace(removed, removed[:0], none)
 
@@ -509,7 +485,7 @@ class HistoryPartition(RecomputedPartition):
             (p, np.unique(places[ours & (owners == p)])) for p in np.unique(owners[ours]).tolist()
         ]
         blocks = self._histories(parts)
-        received, _ = yield from end_superstep(blocks, _RefinedEnd())
+        received, _ = yield from end_superstep(blocks, SuperstepEnd())
         self._take_histories(received)
 
     def _histories(self, parts: list[tuple[int, Array]]) -> Blocks:
@@ -543,38 +519,7 @@ class HistoryPartition(RecomputedPartition):
         n = len(columns["at"])
         return {**columns, **{name: np.zeros(n, f.dtype) for name, f in self._states.items()}}
 
-    def rows_of(self, places: Array, *, incoming: bool = False) -> tuple[Array, Array, Array]:
-        """The targets of vertices as the program has them, or with `incoming` their sources.
-
-        Returns:
-            How many each vertex has, their places (int32) in the order of ids, and whether each
-            entry is of an edge against its direction (bool).
-        """
-        graph, direction = self.graph, self.plan.program.direction
-        ranks, _, reverse, lengths = graph.arrange(
-            places, graph.index.rank, direction, incoming=incoming
-        )
-        if reverse is None:
-            reverse = np.zeros(len(ranks), np.bool_)
-        return lengths, graph.index.order[ranks], reverse
-
     # Answers. -------------------------------------------------------------------------------------
-
-    def iterate(self, command: LoopCommand, report: LoopReport) -> Steps[None]:
-        """Refine the iterations of the last answer, or compute it from `init`."""
-        meta, work = self.arena.meta, report.work
-        if meta["follows"] and not meta["settled"]:
-            meta["restart"] = yield from self._refine(report)
-            meta["follows"] = not meta["restart"]
-            if meta["follows"]:
-                return
-        elif meta["follows"]:
-            work.reason, work.quiet = "nothing changed", True
-            return
-        self.restarted = meta["restart"]
-        yield from super().iterate(command, report)
-        if work.quiet and report.failure is None and work.reason != "nothing changed":
-            yield from self._take_over()
 
     def _begin(self) -> Steps[Iterations]:
         """Arrange the graph as it is for iterations, which are recorded."""
@@ -583,21 +528,21 @@ class HistoryPartition(RecomputedPartition):
         self._recorder = _Recorder(run, most)
         return run
 
-    def _take_over(self) -> Steps[None]:
+    def take_over(self) -> Steps[None]:
         """Keep what iterations from `init` came to, and their history."""
         recorder, self._recorder = self._recorder, None
         assert self._iterations is not None
         graph, arena, meta = self.graph, self.arena, self.arena.meta
-        end = _RefinedEnd(told=recorder is None or recorder.entries > recorder.most)
+        end = _RecordedEnd(too_large=recorder is None or recorder.entries > recorder.most)
         v = self._iterations.processor.v
-        if not end.told:
+        if not end.too_large:
             assert recorder is not None
             index, columns = recorder.joined()
             degrees = np.diff(v.topology.start)[index[columns["sent"]]]
             end.messages = int(degrees.sum())
             events = columns["at"][columns["sent"]][degrees > 0]
         _, ends = yield from end_superstep([], end)
-        if any(e.told for e in ends):
+        if any(e.too_large for e in ends):
             meta["restart"] = "the history of iterations is too large"
             return
         places = graph.in_order()
@@ -610,19 +555,16 @@ class HistoryPartition(RecomputedPartition):
             away = graph.mirrors.are_local(local) & ~graph.mirrors.are_local(other)
             local, owner = local[away], arena["owner"][other[away]]
             parts = [(p, distinct(local[owner == p], graph.index.n)) for p in np.unique(owner)]
-            received, _ = yield from end_superstep(self._histories(parts), _RefinedEnd())
+            received, _ = yield from end_superstep(self._histories(parts), SuperstepEnd())
             self._take_histories(received)
-        for name in self._states:
-            arena[name][places] = v.states[name.removeprefix("state.")]
-        arena["dirty"][...] = 0
         meta |= {
-            "follows": True, "layers": None, "reason": self._iterations.master.reason,
-            "last": self._iterations.iterations, "restart": "", "due": [],
+            "last": self._iterations.iterations, "due": [],
             "messages": sum(e.messages for e in ends),
-            "events": dict(enumerate(np.bincount(events).tolist())),
+            "events": Counter(dict(enumerate(np.bincount(events).tolist()))),
         }  # fmt: skip
+        yield from super().take_over()
 
-    def _refine(self, report: LoopReport) -> Steps[str]:
+    def follow(self, report: LoopReport) -> Steps[str]:
         """Refine iterations; return why the answer has to begin with `init`, or ""."""
         arena, meta, work = self.arena, self.arena.meta, report.work
         ends = np.flatnonzero(arena["dirty"] & _END).astype(np.int32)
@@ -632,7 +574,9 @@ class HistoryPartition(RecomputedPartition):
         end = _RefinedEnd(vertices=self.graph.vertices, events=meta["events"])
         _, told = yield from end_superstep([], end)
         master = make_master(self.plan, sum(e.vertices for e in told))
-        events = _added({}, told)
+        events = Counter[int]()
+        for e in told:
+            events.update(e.events)
         last = iteration = 0
         while True:
             end, blocks = refined.step(iteration)
@@ -643,7 +587,8 @@ class HistoryPartition(RecomputedPartition):
                 return "a method failed"
             if sum(e.work for e in told) > most:
                 return "the changes are at much of the graph"
-            _added(events, told)
+            for e in told:
+                events.update(e.events)
             refined.receive(received, iteration)
             following = min(e.next for e in told)
             if any(e.told for e in told):
@@ -682,36 +627,8 @@ class HistoryPartition(RecomputedPartition):
             arena[name][places] = values
         ends = refined.ends
         arena["dirty"][ends] = (arena["dirty"][ends] | UNWRITTEN) & ~_END  # they may be new
-        for at, count in refined.events.items():
-            meta["events"][at] = meta["events"].get(at, 0) + count
-        meta |= {"settled": True, "unwritten": True, "due": []}
-
-    def written(self) -> tuple[str, dict[str, Array]] | None:
-        """The columns of a base, or of a delta of what changed since the last call, if any."""
-        meta = self.arena.meta
-        if not meta["follows"] or self._iterations is not None:
-            base = super().written()
-            if base is not None:
-                meta["layers"] = DeltaLayers()
-            return base
-        if not meta["unwritten"]:
-            return None
-        meta["unwritten"] = False
-        return self.written_layer({n.removeprefix("state."): self.arena[n] for n in self._states})
-
-
-def _subtract(events: dict[int, int], iterations: Array) -> None:
-    """Have fewer events in some iterations, by one for each time that they are there."""
-    for at, count in zip(*np.unique(iterations, return_counts=True), strict=True):
-        events[int(at)] = events.get(int(at), 0) - int(count)
-
-
-def _added(events: dict[int, int], ends: list[_RefinedEnd]) -> dict[int, int]:
-    """Add the events that partitions tell of."""
-    for end in ends:
-        for at, count in end.events.items():
-            events[at] = events.get(at, 0) + count
-    return events
+        meta["events"].update(refined.events)
+        meta["due"] = []
 
 
 class _Rows:
@@ -749,10 +666,7 @@ class _Rows:
 
     def targets(self, places: Array) -> Array:
         """The targets of some places, with repetitions."""
-        start, lengths = self.start[places], self.stop[places] - self.start[places]
-        first = np.cumsum(lengths) - lengths
-        at = np.arange(int(lengths.sum())) + np.repeat(start - first, lengths)
-        targets: Array = self._target[at]
+        targets: Array = self._target[entries_of(places, self.start, self.stop)[0]]
         return targets
 
 
@@ -774,9 +688,9 @@ class RefinedIterations:
         self.part, self.ends, self.graph, self._most = part, ends, part.graph, most
         n = self.graph.index.n
         self.refinement = Refinement(part.history, n)
-        self.events: dict[int, int] = {}
+        self.events = Counter[int]()
         self.updates = self.work = 0
-        self._untold: dict[int, int] = {}
+        self._untold = Counter[int]()
         self._due: dict[int, list[Array]] = {}
         self._later: dict[int, list[Array]] = {}
         self._out, self._into = _Rows(n), _Rows(n)
@@ -847,9 +761,6 @@ class RefinedIterations:
         lengths = self._into.stop[places] - self._into.start[places]
         self.work += (_FIRST - 1) * int(lengths.sum())
 
-    def _count_one(self, iteration: int, by: int) -> None:
-        self._untold[iteration] = self._untold.get(iteration, 0) + by
-
     def _count_recorded(self, places: Array, iteration: int, by: int) -> None:
         """Count the recorded events of vertices, from an iteration on, if they still count.
 
@@ -858,11 +769,9 @@ class RefinedIterations:
         counts = (self.part.arena["dirty"][places] & _END) == 0
         counts &= self._out.stop[places] > self._out.start[places]
         counts &= self.graph.mirrors.are_local(places)
-        history, columns = self.part.history, self.part.history.columns()
-        at, _ = history.entries_of(places[counts])
-        at = at[columns["sent"][at] & (columns["at"][at] >= iteration)]
-        for when, count in zip(*np.unique(columns["at"][at], return_counts=True), strict=True):
-            self._count_one(int(when), by * int(count))
+        iterations = self.part.events_of(places[counts])
+        for at in iterations[iterations >= iteration].tolist():
+            self._untold[at] += by
 
     def rejoin(self, iteration: int) -> None:
         """Have recorded entries hold where a vertex was as recorded two iterations ago or more.
@@ -895,8 +804,8 @@ class RefinedIterations:
             except VertexError as error:
                 end.failure = error
         end.next, end.told = min([*self._due, *self._later], default=NEVER), bool(blocks)
-        end.work, end.events, self._untold = self.work, self._untold, {}
-        _added(self.events, [end])
+        end.work, end.events, self._untold = self.work, self._untold, Counter()
+        self.events.update(end.events)
         return end, blocks
 
     def _evaluate(self, due: Array, iteration: int) -> Blocks:
@@ -942,7 +851,7 @@ class RefinedIterations:
             refinement.add(due[changed], added)
         if event.any():
             sending = self._out.stop[due] > self._out.start[due]
-            self._count_one(iteration, int((event & sending).sum()))
+            self._untold[iteration] += int((event & sending).sum())
         later = refinement.latest(due, iteration)
         for name, f in self._fields.items():
             old = refinement.values(f"state.{name}", later[1], f.default)

@@ -26,16 +26,14 @@ from vertexsdk.compile.mutation_log import MutationLog
 from vertexsdk.compile.plan import Plan, delivery_module
 from vertexsdk.compile.vertex_arrays import VertexArrays, default_column
 from vertexsdk.engine._arena_partition import UNWRITTEN
-from vertexsdk.engine._recomputed_partition import RecomputedPartition
+from vertexsdk.engine._recomputed_partition import FollowingPartition
 from vertexsdk.engine.adjacency import RowTopology, distinct
 from vertexsdk.engine.auto_bound import BoundChoice
-from vertexsdk.engine.commands import LoopCommand, LoopReport
-from vertexsdk.engine.new_partition import NewPartition
+from vertexsdk.engine.commands import LoopReport
 from vertexsdk.engine.partition_graph import ResolvedChanges
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
 from vertexsdk.errors import VertexError
 from vertexsdk.graph.topology.target_rows import TargetRows
-from vertexsdk.state.version_writer import DeltaLayers
 from vertexsdk.transport.transport import Blocks
 
 Array = NDArray[Any]
@@ -84,7 +82,7 @@ class _PartDelivery(Delivery):
         return False
 
 
-class LocalPartition(RecomputedPartition):
+class LocalPartition(FollowingPartition):
     """A partition of a loop that follows changes by what is counted along the edges at their ends.
 
     Args:
@@ -106,16 +104,6 @@ class LocalPartition(RecomputedPartition):
         columns |= dict.fromkeys(self._sums, (self.algebra.dtype, self.algebra.identity))
         super().__init__(plan, layout, partition, choice, columns)
 
-    def begin(self, new: NewPartition) -> None:
-        """Begin with a graph, before iteration 0."""
-        super().begin(new)
-        self.arena.meta |= {"follows": False, "layers": None, "reason": None, "restart": ""}
-
-    @property
-    def begun(self) -> bool:
-        """True if the next answer follows from the last one."""
-        return bool(self.arena.meta["follows"])
-
     # Changes. -------------------------------------------------------------------------------------
 
     def edit(self, changes: ResolvedChanges, columns: Mapping[str, Array]) -> Steps[int]:
@@ -131,28 +119,16 @@ class LocalPartition(RecomputedPartition):
         end.at_ends = int(graph.degrees(graph.mirrors.local(ends)).sum())
         _, told = yield from end_superstep([], end)
         if _WORTH * sum(e.at_ends for e in told) > max(sum(e.edges for e in told), _FEW):
-            self._recompute("the changes are at much of the graph")
+            self.recompute("the changes are at much of the graph")
             return (yield from super().edit(changes, columns))
         earlier = yield from self._counted(ends)
         _, _, removed = graph.edit(changes)
         later = yield from self._counted(ends)
         touched = yield from self._follow(ends, earlier, later)
-        self._forget(removed)
+        self.forget(removed)
         if graph.tidy() is not None:
             self.arena.meta["layers"] = None
         return touched
-
-    def _recompute(self, reason: str) -> None:
-        """Have the next answer begin with `init`."""
-        self.arena.meta |= {"follows": False, "restart": reason}
-
-    def _forget(self, removed: Array) -> None:
-        """Have the vertices that went at their defaults, should they return."""
-        arena = self.arena
-        arena["dirty"][removed] = UNWRITTEN
-        for name, (_, default) in self._columns.items():
-            if name != "dirty":
-                arena[name][removed] = default
 
     def _counted(self, ends: Array) -> Steps[_Counts | None]:
         """Count along the edges at ends of changes; None where the program fails.
@@ -162,11 +138,11 @@ class LocalPartition(RecomputedPartition):
         """
         graph, plan = self.graph, self.plan
         local = graph.mirrors.local(ends)
-        lengths, target, reverse = self._rows(local)
+        lengths, target, reverse = self.rows_of(local)
         source = np.repeat(local, lengths)
         reach = None
         if plan.reaches:
-            lengths, others, back = self._rows(local, incoming=True)
+            lengths, others, back = self.rows_of(local, incoming=True)
             known = np.isin(others, ends)  # those edges are counted at their own ends
             source = np.concatenate([source, others[~known]])
             target = np.concatenate([target, np.repeat(local, lengths)[~known]])
@@ -212,7 +188,7 @@ class LocalPartition(RecomputedPartition):
             columns = {n: x[owners == graph.partition] for n, x in columns.items()}
         received, told = yield from self._exchange(parts, end)
         if any(e.failed for e in told):
-            self._recompute(self.arena.meta["restart"] or "a method failed")
+            self.recompute(self.arena.meta["restart"] or "a method failed")
             return 0
         due = [graph.mirrors.local(ends)]
         others = [{"place": graph.index.find(part["id"]), **part} for _, part in received]
@@ -247,27 +223,12 @@ class LocalPartition(RecomputedPartition):
 
     # Rows. ----------------------------------------------------------------------------------------
 
-    def _rows(self, places: Array, *, incoming: bool = False) -> tuple[Array, Array, Array]:
-        """The targets of vertices as the program has them, or with `incoming` their sources.
-
-        Returns:
-            How many each vertex has, their places (int32) in the order of ids, and whether each
-            entry of the source's row is of an edge against its direction (bool).
-        """
-        graph, direction = self.graph, self.plan.program.direction
-        ranks, _, reverse, lengths = graph.arrange(
-            places, graph.index.rank, direction, incoming=incoming
-        )
-        if reverse is None:
-            reverse = np.zeros(len(ranks), np.bool_)
-        return lengths, graph.index.order[ranks], reverse
-
     def _target_rows(self, places: Array) -> Steps[TargetRows]:
         """The rows of vertices of this partition and of others, by place; other rows are empty."""
         graph, ids = self.graph, self.arena["ids"]
         is_local = graph.mirrors.are_local(places)
         listed, n = places[is_local], graph.index.n
-        lengths, target, _ = self._rows(listed)
+        lengths, target, _ = self.rows_of(listed)
         others = np.zeros(0, np.int64)
         if not graph.alone:
             rest = places[~is_local]
@@ -276,7 +237,7 @@ class LocalPartition(RecomputedPartition):
             asked, _ = yield from self._exchange(parts, SuperstepEnd())
             answers = []
             for p, columns in asked:
-                count, to, _ = self._rows(graph.index.find(columns["id"]))
+                count, to, _ = self.rows_of(graph.index.find(columns["id"]))
                 answers.append((p, {"id": columns["id"], "count": count, "target": ids[to]}))
             received, _ = yield from self._exchange(answers, SuperstepEnd())
             came = [columns for _, columns in received]
@@ -332,35 +293,15 @@ class LocalPartition(RecomputedPartition):
     def _arrays(self, topology: Any, reach: TargetRows | None) -> VertexArrays:
         none = np.zeros(0, np.int32)
         agg, msg = (filled(count, self.algebra) for count in (self.graph.index.n, 0))
-        return VertexArrays(
-            topology, self._states(), msg, agg, none, all_pending=False, reach=reach
-        )
+        return VertexArrays(topology, self.states(), msg, agg, none, all_pending=False, reach=reach)
 
-    def _states(self) -> dict[str, Array]:
-        """The columns of all fields, by place; vectors are always at their defaults."""
-        n, arena = self.graph.index.n, self.arena
-        return {
-            name: arena[f"state.{name}"] if f.size is None else default_column(n, f)
-            for name, f in self.plan.program.states().items()
-        }
-
-    def iterate(self, command: LoopCommand, report: LoopReport) -> Steps[None]:
-        """Have the vertices gather that are due, or compute the answer from `init`."""
-        meta, work = self.arena.meta, report.work
-        if not meta["follows"]:
-            self.restarted = meta["restart"]
-            yield from super().iterate(command, report)
-            if work.quiet and report.failure is None and work.reason != "nothing changed":
-                self._take_over()
-            return
-        if meta["settled"]:
-            work.reason, work.quiet = "nothing changed", True
-            return
-        arena = self.arena
+    def follow(self, report: LoopReport) -> Steps[str]:
+        """Have the vertices gather that are due; return why `init` has to begin, or ""."""
+        arena, meta, work = self.arena, self.arena.meta, report.work
         todo = np.flatnonzero(arena["dirty"] & _DUE).astype(np.int32)
         arena["dirty"][todo] &= ~_DUE
         todo = todo[arena["alive"][todo] != 0]
-        lengths, target, reverse = self._rows(todo)
+        lengths, target, reverse = self.rows_of(todo)
         topology = self._topology_of(todo, lengths, target, reverse)
         reach = None
         if self.plan.reaches:
@@ -377,39 +318,18 @@ class LocalPartition(RecomputedPartition):
             end.failure = error
         _, told = yield from end_superstep([], end)
         if any(e.failure is not None for e in told):
-            self._recompute("a method failed")
-            yield from self.iterate(command, report)
-            return
+            return "a method failed"
         arena["dirty"][todo] |= UNWRITTEN
         meta["clock"] += 1
-        meta["settled"] = meta["unwritten"] = True
         work.iterations, work.updates, work.touched = 1, len(todo), len(todo)
         work.reason, work.quiet = meta["reason"], True
+        return ""
 
-    def _take_over(self) -> None:
+    def take_over(self) -> Steps[None]:
         """Keep what iterations from `init` came to, and follow changes from there."""
         assert self._iterations is not None
-        v, arena, meta = self._iterations.processor.v, self.arena, self.arena.meta
-        places = self.graph.in_order()
-        for name, f in self.plan.program.states().items():
-            if f.size is None:
-                arena[f"state.{name}"][places] = v.states[name]
-        agg = v.agg[: len(places)].reshape(len(places), len(self._sums))
+        agg, places = self._iterations.processor.v.agg, self.graph.in_order()
+        agg = agg[: len(places)].reshape(len(places), len(self._sums))
         for k, name in enumerate(self._sums):
-            arena[name][places] = agg[:, k]
-        arena["dirty"][...] = 0
-        reason = self._iterations.master.reason
-        meta |= {"follows": True, "layers": None, "reason": reason, "restart": ""}
-
-    def written(self) -> tuple[str, dict[str, Array]] | None:
-        """The columns of a base, or of a delta of what changed since the last call, if any."""
-        meta = self.arena.meta
-        if not meta["follows"] or self._iterations is not None:
-            base = super().written()
-            if base is not None:
-                meta["layers"] = DeltaLayers()
-            return base
-        if not meta["unwritten"]:
-            return None
-        meta["unwritten"] = False
-        return self.written_layer(self._states())
+            self.arena[name][places] = agg[:, k]
+        yield from super().take_over()

@@ -11,7 +11,8 @@ from numpy.typing import DTypeLike, NDArray
 
 from vertexsdk.arrays.raw_columns import decode, encode_bytes
 from vertexsdk.compile.plan import Plan
-from vertexsdk.engine._arena_partition import ArenaPartition
+from vertexsdk.compile.vertex_arrays import default_column
+from vertexsdk.engine._arena_partition import UNWRITTEN, ArenaPartition
 from vertexsdk.engine.auto_bound import BoundChoice
 from vertexsdk.engine.commands import LoopCommand, LoopReport
 from vertexsdk.engine.iterations import Iterations, make_master
@@ -21,6 +22,7 @@ from vertexsdk.engine.processor import Processor, with_classes
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
 from vertexsdk.graph.load.build_topology import NO_GHOSTS, NO_KIND, Inbound, Variant, build_topology
 from vertexsdk.graph.topology.topology import Topology
+from vertexsdk.state.version_writer import DeltaLayers
 
 Array = NDArray[Any]
 
@@ -171,3 +173,100 @@ class RecomputedPartition(ArenaPartition):
         if self.arena.meta["settled"]:
             self._iterations = None
         return "base", columns
+
+
+class FollowingPartition(RecomputedPartition):
+    """A partition of a loop whose answer may follow from the last one.
+
+    Among its columns are `dirty`, and `state.NAME` for each field that is a single number.
+    """
+
+    def begin(self, new: NewPartition) -> None:
+        """Begin with a graph, before iteration 0."""
+        super().begin(new)
+        self.arena.meta |= {"follows": False, "layers": None, "reason": None, "restart": ""}
+
+    @property
+    def begun(self) -> bool:
+        """True if the next answer follows from the last one."""
+        return bool(self.arena.meta["follows"])
+
+    def recompute(self, reason: str) -> None:
+        """Have the next answer begin with `init`."""
+        self.arena.meta |= {"follows": False, "restart": reason}
+
+    def forget(self, removed: Array) -> None:
+        """Have the vertices that went at their defaults, should they return."""
+        self.arena["dirty"][removed] = UNWRITTEN
+        for name, (_, default) in self._columns.items():
+            if name != "dirty":
+                self.arena[name][removed] = default
+
+    def rows_of(self, places: Array, *, incoming: bool = False) -> tuple[Array, Array, Array]:
+        """The targets of vertices as the program has them, or with `incoming` their sources.
+
+        Returns:
+            How many each vertex has, their places (int32) in the order of ids, and whether each
+            entry of the source's row is of an edge against its direction (bool).
+        """
+        graph, direction = self.graph, self.plan.program.direction
+        ranks, _, reverse, lengths = graph.arrange(
+            places, graph.index.rank, direction, incoming=incoming
+        )
+        if reverse is None:
+            reverse = np.zeros(len(ranks), np.bool_)
+        return lengths, graph.index.order[ranks], reverse
+
+    def states(self) -> dict[str, Array]:
+        """The columns of all fields, by place; vectors are always at their defaults."""
+        n, arena = self.graph.index.n, self.arena
+        return {
+            name: arena[f"state.{name}"] if f.size is None else default_column(n, f)
+            for name, f in self.plan.program.states().items()
+        }
+
+    def follow(self, report: LoopReport) -> Steps[str]:
+        """Compute the answer from the last one; return why it has to begin with `init`, or ""."""
+        raise NotImplementedError
+
+    def take_over(self) -> Steps[None]:
+        """Keep what iterations from `init` came to, and follow changes from there."""
+        assert self._iterations is not None
+        states, places = self._iterations.processor.v.states, self.graph.in_order()
+        for name, f in self.plan.program.states().items():
+            if f.size is None:
+                self.arena[f"state.{name}"][places] = states[name]
+        self.arena["dirty"][...] = 0
+        reason = self._iterations.master.reason
+        self.arena.meta |= {"follows": True, "layers": None, "reason": reason, "restart": ""}
+        yield from ()
+
+    def iterate(self, command: LoopCommand, report: LoopReport) -> Steps[None]:
+        """Have the answer follow from the last one, or compute it from `init`."""
+        meta, work = self.arena.meta, report.work
+        if self.begun and not meta["settled"]:
+            reason = yield from self.follow(report)
+            if not reason:
+                meta["settled"] = meta["unwritten"] = True
+                return
+            self.recompute(reason)
+        elif self.begun:
+            work.reason, work.quiet = "nothing changed", True
+            return
+        self.restarted = meta["restart"]
+        yield from super().iterate(command, report)
+        if work.quiet and report.failure is None and work.reason != "nothing changed":
+            yield from self.take_over()
+
+    def written(self) -> tuple[str, dict[str, Array]] | None:
+        """The columns of a base, or of a delta of what changed since the last call, if any."""
+        meta = self.arena.meta
+        if not self.begun or self._iterations is not None:
+            base = super().written()
+            if base is not None:
+                meta["layers"] = DeltaLayers()
+            return base
+        if not meta["unwritten"]:
+            return None
+        meta["unwritten"] = False
+        return self.written_layer(self.states())

@@ -251,16 +251,22 @@ def _unseen(cls: type[Vertex], methods: Mapping[str, Method]) -> str | None:
 
 def _hands_on(method: Method) -> str | None:
     """Return what a method does with itself beside reading, setting and calling its own."""
-    before_dot = {id(n.value) for n in method.nodes() if isinstance(n, ast.Attribute)}
     called = {id(n.func) for n in method.nodes() if isinstance(n, ast.Call)}
     for n in method.nodes():
-        if isinstance(n, ast.Name) and n.id == method.self_name and id(n) not in before_dot:
-            return f"uses {n.id} itself"
         if isinstance(n, ast.Name) and n.id in _FAR and id(n) in called:
             return f"calls {n.id}"
         if method.is_self(n, *_CALLED) and id(n) not in called:
             return f"uses self.{n.attr} without calling it"
-    return None
+    return f"uses {method.self_name} itself" if _uses_itself(method) else None
+
+
+def _uses_itself(method: Method) -> bool:
+    """Return whether `self` goes anywhere else than before a dot."""
+    before_dot = {id(n.value) for n in method.nodes() if isinstance(n, ast.Attribute)}
+    return any(
+        isinstance(n, ast.Name) and n.id == method.self_name and id(n) not in before_dot
+        for n in method.nodes()
+    )
 
 
 def _far_reads(cls: type[Vertex], methods: Mapping[str, Method], method: Method) -> str | None:
@@ -359,14 +365,13 @@ def _constants(states: Mapping[str, StateField], methods: Mapping[str, Method]) 
     """The numbers that no method sets; none where `self` goes anywhere else than before a dot."""
     stored: set[str] = set()
     for method in methods.values():
-        before_dot = {id(n.value) for n in method.nodes() if isinstance(n, ast.Attribute)}
+        if _uses_itself(method):
+            return frozenset()
         for n in method.nodes():
             if method.is_self(n, "__dict__", "__setattr__"):
                 return frozenset()
             if method.is_self(n) and not isinstance(n.ctx, ast.Load):
                 stored.add(n.attr)
-            elif isinstance(n, ast.Name) and n.id == method.self_name and id(n) not in before_dot:
-                return frozenset()
     return frozenset(
         name
         for name, f in states.items()

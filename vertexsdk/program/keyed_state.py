@@ -352,8 +352,9 @@ class RowsState:
         """
         other = copy.copy(self)
         other.journal, other.changed = journal, set(self.changed)
-        other.rows = dict(self.rows)
-        if not _IMMUTABLE.issuperset(set(map(type, self.rows.values()))):
+        if _IMMUTABLE.issuperset(map(type, self.rows.values())):
+            other.rows = dict(self.rows)
+        else:
             rows = map(self.copy_row, self.rows.values())
             other.rows = dict(zip(self.rows, rows, strict=True))
         return other
