@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from benchmarks import reference
 from benchmarks.evolving.stream import Source
+from benchmarks.runner import Wrong as Wrong
 
 EPSILON = 1e-6
 """PageRank ends when the ranks, which add up to 1, changed by no more than this in all (L1)."""
@@ -20,10 +21,6 @@ PAGERANK_ERROR = EPSILON * reference.DAMPING / (1 - reference.DAMPING)
 
 IntArray = npt.NDArray[np.int64]
 _DENSE = 1 << 27  # ids below are numbered by a table of all of them
-
-
-class Wrong(Exception):
-    """An answer differs from the reference; the message says how."""
 
 
 def check(program: str, stream: Source, columns: Mapping[str, Any]) -> None:

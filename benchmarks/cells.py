@@ -21,6 +21,11 @@ def number(value: float | None) -> str:
     return "–" if value is None else f"{value:,.0f}"
 
 
+def scaled(value: float | None, factor: float) -> str:
+    """So many times a value, in three significant digits."""
+    return "–" if value is None else f"{factor * value:.3g}"
+
+
 def times(ratio: float | None) -> str:
     """A ratio."""
     return "–" if ratio is None else f"{ratio:.3g}×"

@@ -53,6 +53,29 @@ class Chart:
     x_title: str = ""
 
 
+def bars(
+    title: str, unit: str, names: Iterable[str], series: Mapping[str, Iterable[float | None]],
+    log: bool = True,
+) -> Chart | None:  # fmt: skip
+    """A chart of bars for each name; None where there is no number."""
+    there = _there(series)
+    return Chart("bars", title, unit, list(names), there, log) if there else None
+
+
+def lines(
+    title: str, unit: str, x: Iterable[float], names: Iterable[str], x_title: str,
+    series: Mapping[str, Iterable[float | None]], log: bool = True,
+) -> Chart | None:  # fmt: skip
+    """A chart of lines over ``x``; None where there is no number."""
+    there = _there(series)
+    return Chart("lines", title, unit, list(names), there, log, list(x), x_title) if there else None
+
+
+def _there(series: Mapping[str, Iterable[float | None]]) -> list[Series]:
+    every = [Series(name, list(values)) for name, values in series.items()]
+    return [one for one in every if any(value is not None for value in one.values)]
+
+
 @dataclass(slots=True)
 class Section:
     """A heading, a text in Markdown, and what stands under it."""

@@ -66,18 +66,22 @@ def limits_of(options: argparse.Namespace) -> Limits:
 def sizes_of(kind: Any, options: argparse.Namespace) -> Any:
     """The options as a dataclass; what they do not name is as it is by default."""
     return kind(
-        **{name: getattr(options, name) for name in kind.__slots__ if hasattr(options, name)}
+        **{
+            name: getattr(options, name)
+            for name in [f.name for f in fields(kind)]
+            if hasattr(options, name)
+        }
     )
 
 
 def run_cases(
     suite: str, cases: Iterable[str], sizes: Any, options: argparse.Namespace
 ) -> dict[str, CaseResult]:
-    """Run the cases one after another, each in a process of its own."""
-    limits, cache = limits_of(options), cache_of(options)
+    """Run the cases of a suite one after another, each in a process of its own."""
+    limits, cache, module = limits_of(options), cache_of(options), f"benchmarks.suites.{suite}"
     with tempfile.TemporaryDirectory(prefix="vertexsdk-bench-") as scratch:
         return {
-            case: run_case(suite, case, sizes, cache, Path(scratch) / case, limits, say)
+            case: run_case(module, case, sizes, cache, Path(scratch) / case, limits, say)
             for case in cases
         }
 
@@ -123,6 +127,11 @@ def parts(
     return read
 
 
+def file(text: str) -> str:
+    """Reads the name of a file, which may be relative; empty where there is none."""
+    return text and os.path.abspath(text)
+
+
 def numbers(text: str) -> tuple[int, ...]:
     """Reads 1,2,4."""
     words = [word for word in text.split(",") if word]
@@ -158,24 +167,32 @@ _READ: dict[str, Callable[[str], Any]] = {
 }  # fmt: skip
 
 
-def option(default: Value, text: str, read: Callable[[str], Any] | None = None) -> Value:
+def option(
+    default: Value, text: str, read: Callable[[str], Any] | None = None, flag: str = "",
+    nargs: str | None = None,
+) -> Value:  # fmt: skip
     """A field of a suite's sizes that has an option of its name on the command line.
 
     Args:
         text: its help.
         read: reads the option's value; by default it is read as the field's type.
+        flag: the option's name, if it is not the field's.
+        nargs: as `argparse` has it.
     """
-    return field(default=default, metadata={"help": text, "read": read})
+    return field(
+        default=default, metadata={"help": text, "read": read, "flag": flag, "nargs": nargs}
+    )
 
 
 def add_sizes(parser: argparse.ArgumentParser, sizes: Any) -> None:
     """An option for each field of the dataclass that was made by `option`."""
     for each in fields(sizes):
         if each.metadata:
-            scale = each.name == "scale"
+            scale = each.name == "scale" and not each.metadata["read"]
             parser.add_argument(
-                f"--{each.name.replace('_', '-')}", default=each.default,
-                type=each.metadata["read"] or _READ[str(each.type)], help=each.metadata["help"],
+                each.metadata["flag"] or f"--{each.name.replace('_', '-')}", dest=each.name,
+                default=each.default, type=each.metadata["read"] or _READ[str(each.type)],
+                help=each.metadata["help"], nargs=each.metadata["nargs"],
                 choices=range(4, 27) if scale else None,
                 metavar="4..26" if scale else each.name.upper(),
             )  # fmt: skip

@@ -34,8 +34,8 @@ class Suite:
     def quick(self) -> tuple[str, ...]:
         """Its arguments for ``./dev bench --quick``; none where it has no quick form."""
         loaded = self.load()
-        arguments: tuple[str, ...] = getattr(loaded, "QUICK", None) or getattr(loaded, "quick", ())
-        return arguments
+        arguments = getattr(loaded, "QUICK", None) or getattr(loaded, "quick", "").split()
+        return tuple(arguments)
 
 
 def _growing(scale: int) -> list[str]:
@@ -56,14 +56,14 @@ SUITES = {
         Suite("catalogue", "benchmarks.suites.catalogue", SIZE, scaled=_at_most_16),
         Suite("evolving", "benchmarks.suites.evolving", ("--scale", "--edges", "--changes")),
         Suite("state", "benchmarks.suites.state", SIZE),
-        Suite("asynchrony", "benchmarks.asynchrony.suite", SIZE),
-        Suite("scaling", "benchmarks.scaling.suite", SIZE, scaled=_growing),
-        Suite("processors", "benchmarks.processors.suite", SIZE),
-        Suite("snapshots", "benchmarks.snapshots.suite", SIZE),
-        Suite("history", "benchmarks.history.suite", SIZE),
-        Suite("keyed", "benchmarks.keyed.suite"),
-        Suite("learning", "benchmarks.learning.suite"),
-        Suite("triggers", "benchmarks.triggers.suite"),
+        Suite("asynchrony", "benchmarks.suites.asynchrony", SIZE),
+        Suite("scaling", "benchmarks.suites.scaling", SIZE, scaled=_growing),
+        Suite("processors", "benchmarks.suites.processors", SIZE),
+        Suite("snapshots", "benchmarks.suites.snapshots", SIZE),
+        Suite("history", "benchmarks.suites.history", SIZE),
+        Suite("keyed", "benchmarks.suites.keyed"),
+        Suite("learning", "benchmarks.suites.learning"),
+        Suite("triggers", "benchmarks.suites.triggers"),
         Suite("examples", "benchmarks.suites.examples", SIZE),
         Suite("profile", "benchmarks.suites.profile", FILES),
         Suite("soak", "benchmarks.suites.soak", always=False),
@@ -72,7 +72,7 @@ SUITES = {
 
 TOOLS = {
     "page": "benchmarks.page",
-    "check": "benchmarks.guard.command",
+    "check": "benchmarks.guard",
     "estimates": "benchmarks.estimates",
 }
 """What is no suite, but is run in the same way."""

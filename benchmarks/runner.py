@@ -1,31 +1,49 @@
-"""Runs the cases of a suite, each in a process of its own with limits, and holds their figures."""
+"""Runs the cases of a suite, each in a process of its own with limits, and holds their figures.
+
+The process is ``python -m benchmarks.runner``: it has its job as JSON on standard input, and
+appends events, lines of JSON, to a file. The job names a module with a ``SUITE``.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
+import os
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from benchmarks import processes
-from benchmarks.processes import Limits
+from benchmarks import cells, processes
+from benchmarks.processes import Events, Limits, Others
+from benchmarks.timing import Result, timed
 
 Sizes = TypeVar("Sizes")
 
 _LOOK = 0.5  # seconds between looks at memory
 
 
+class Wrong(Exception):
+    """An answer differs from the reference; the message says how."""
+
+
+class Unavailable(Exception):
+    """A system cannot be had here; the message says why, for the table."""
+
+
 @dataclass(slots=True)
 class CaseResult:
     """What one case measured: figures by name, each a list; or the problem that ended it.
 
-    ``memory``: looks at it as (what was done by then, bytes by kind of process).
+    ``memory``: looks at it as (what was done by then, bytes by kind of process). ``told``: what
+    a case knows besides figures.
     ``others``: share of the machine's cores that other programs used meanwhile.
     """
 
@@ -38,6 +56,7 @@ class CaseResult:
     seconds: float = 0.0
     peak: int = 0
     memory: list[tuple[float, dict[str, int]]] = field(default_factory=list)
+    told: list[dict[str, Any]] = field(default_factory=list)
 
     def of(self, name: str) -> list[float]:
         """The figures of a name; none where the case did not end well."""
@@ -49,8 +68,9 @@ class CaseResult:
         return (self.problem or "").startswith("wrong")
 
     def plain(self) -> dict[str, Any]:
-        """For JSON, without the looks at memory."""
-        return {name: value for name, value in asdict(self).items() if name != "memory"}
+        """For JSON, figures and how it went."""
+        left_out = ("memory", "told")
+        return {name: value for name, value in asdict(self).items() if name not in left_out}
 
 
 @dataclass(slots=True)
@@ -82,6 +102,25 @@ class SuiteResults(Generic[Sizes]):
         figures = self.figures(case, name)
         return float(np.percentile(figures, percent)) if figures else None
 
+    def seconds(self, case: str, name: str) -> str:
+        """The median in a table's cell, and so on: see `benchmarks.cells`."""
+        return cells.seconds(self.median(case, name))
+
+    def number(self, case: str, name: str) -> str:
+        return cells.number(self.median(case, name))
+
+    def scaled(self, case: str, name: str, factor: float) -> str:
+        return cells.scaled(self.median(case, name), factor)
+
+    def middle(self, case: str, name: str) -> str:
+        return cells.middle(self.figures(case, name))
+
+    def spread(self, case: str, name: str) -> str:
+        return cells.spread(self.figures(case, name))
+
+    def times(self, case: str, name: str, beside: str, other: str | None = None) -> str:
+        return cells.times(self.ratio(case, name, beside, other))
+
     def problems(self) -> list[str]:
         """What did not end well, in words."""
         return [f"{name}: {case.problem}" for name, case in self.cases.items() if case.problem]
@@ -93,8 +132,15 @@ class SuiteResults(Generic[Sizes]):
     def plain(self) -> dict[str, Any]:
         """All but what the document says: for JSON."""
         sizes: Any = self.sizes
-        cases = {name: case.plain() for name, case in self.cases.items()}
-        return {"sizes": asdict(sizes), "cases": cases}
+        named = {name: _name(value) for name, value in asdict(sizes).items()}
+        return {"sizes": named, "cases": {name: case.plain() for name, case in self.cases.items()}}
+
+
+def _name(value: Any) -> Any:
+    """A file's name in place of its path, which is of this machine."""
+    if isinstance(value, tuple):
+        return [_name(each) for each in value]
+    return Path(value).name if isinstance(value, str) and os.path.isabs(value) else value
 
 
 def run_case(
@@ -110,7 +156,7 @@ def run_case(
     """Run a case; what it noted before a limit ended it stays in the figures.
 
     Args:
-        suite: the module with its function ``run_case`` (see `benchmarks.case_process`).
+        suite: the module with its function ``run_case``.
         sizes: a dataclass, handed to that function.
     """
     result, began = CaseResult(case), time.monotonic()
@@ -118,7 +164,7 @@ def run_case(
     events, done, next_look = scratch / "events.jsonl", False, 0.0
     job = {
         "suite": suite, "case": case, "sizes": asdict(sizes), "cache": str(cache),
-        "scratch": str(scratch), "events": str(events),
+        "scratch": str(scratch), "events": str(events), "memory": limits.memory,
     }  # fmt: skip
 
     def hear(line: str) -> None:
@@ -139,7 +185,7 @@ def run_case(
                 result.memory.append((at, processes.held_by_kind(members, session)))
         return result.problem is not None
 
-    command = [sys.executable, "-m", "benchmarks.case_process"]
+    command = [sys.executable, "-m", "benchmarks.runner"]
     status = processes.follow(command, job, events, scratch / "log", hear, look)
     if not done and not result.problem:
         result.problem = f"its process ended with status {status}"
@@ -155,9 +201,82 @@ def _hear(result: CaseResult, event: dict[str, Any]) -> bool:
             result.edges, result.origin = event["edges"], event["origin"]
         case "figure":
             result.figures.setdefault(event["name"], []).append(event["value"])
+        case "told":
+            result.told.append(event["value"])
         case "failed":
             result.problem = event["why"]
         case "end":
             result.others = event["others"]
             return True
     return False
+
+
+class Notes(ABC):
+    """Takes in the figures of a case."""
+
+    @abstractmethod
+    def note(self, name: str, value: float) -> None:
+        """Tell a figure; it joins the list of its name."""
+
+    def timed(self, name: str, work: Callable[[], Result]) -> Result:
+        """Do something, note its seconds if there is a name, and return its result."""
+        seconds, result = timed(work)
+        if name:
+            self.note(name, seconds)
+        return result
+
+
+class CaseProcess(Notes):
+    """The job, and the way to tell its parent."""
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        self.case: str = job["case"]
+        self.cache, self.scratch = Path(job["cache"]), Path(job["scratch"])
+        self.memory: int = job["memory"]
+        self._sizes: dict[str, Any] = job["sizes"]
+        self.events = Events(job["events"])
+
+    def sizes(self, kind: Any) -> Any:
+        """The sizes as the suite's dataclass, which has tuples where JSON has lists."""
+        plain = {k: tuple(v) if isinstance(v, list) else v for k, v in self._sizes.items()}
+        return kind(**plain)
+
+    def note(self, name: str, value: float) -> None:
+        """Tell a figure; it joins the list of its name."""
+        self.events.tell("figure", name=name, value=float(value))
+
+    def tell(self, value: dict[str, Any]) -> None:
+        """Tell what is no figure, as JSON has it."""
+        self.events.tell("told", value=value)
+
+    def ready(self, edges: int = 0, origin: int = 0) -> None:
+        """Tell how large the graph is, and where paths begin."""
+        self.events.tell("ready", edges=edges, origin=origin)
+
+    @contextlib.contextmanager
+    def measuring(self) -> Iterator[None]:
+        """Watches how busy the machine is with other things; at its end the case is done."""
+        load = Others()
+        yield
+        self.events.tell("end", others=load.share())
+
+
+def main() -> None:
+    """Do the job. Every ending is told as an event, an error too."""
+    job: dict[str, Any] = json.load(sys.stdin)
+    process = CaseProcess(job)
+    try:
+        module = importlib.import_module(job["suite"])
+        getattr(module, "SUITE", module).run_case(process)
+    except Wrong as wrong:
+        process.events.tell("failed", why=f"wrong answer: {wrong}")
+    except Unavailable as reason:
+        process.events.tell("failed", why=f"not available: {' '.join(str(reason).split())}")
+    except Exception as error:  # told to the parent, which shows it in the table
+        why = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        process.events.tell("failed", why=why)
+        raise
+
+
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,7 @@
 """One way to declare a suite: its sizes, cases, targets and tables; and what runs any of them.
 
-A `CaseSuite` is declared in the module ``suite`` of a package, as ``SUITE``. Each case runs in a
-process of its own (`benchmarks.case_process`), which finds the declaration by the module's name.
+A `CaseSuite` is declared in a module of ``benchmarks.suites``, as ``SUITE``. Each case runs in a
+process of its own (`benchmarks.runner`), which finds the declaration by the suite's name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import cells, machine, targets
-from benchmarks.case_process import CaseProcess
 from benchmarks.document import Chart, Document, Section, Table
 from benchmarks.options import (
     add_common,
@@ -27,15 +26,23 @@ from benchmarks.options import (
     quotable,
     run_cases,
     sizes_of,
-)  # fmt: skip
-from benchmarks.runner import SuiteResults
+)
+from benchmarks.runner import CaseProcess, SuiteResults
 from benchmarks.targets import Target
+
+Part = Table | Chart | None
+Parts = list[Part]
 
 
 @contextlib.contextmanager
 def _plain(process: CaseProcess, sizes: Any) -> Iterator[tuple[Any, ...]]:
     process.ready()
     yield process, sizes
+
+
+def run_all(results: Any, options: argparse.Namespace) -> None:
+    """Run the cases that were asked for, one after another."""
+    results.cases = run_cases(results.command[1], options.parts, results.sizes, options)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,35 +54,42 @@ class CaseSuite:
         cases: functions by the names of cases.
         sections: titles, each with what stands under it, or with a text and that.
         stem: the name of the files of results at given sizes.
-        targets, stated: what must be reached, and the sizes for which that is stated.
+        targets, stated: what must be reached, and the sizes for which that is stated, or whether it
+            is stated for some sizes.
         shown: further rows among the targets, which have no bound.
         facts: lines above these.
         quick: the arguments for ``./dev bench --quick``.
-        groups, default: names for several cases; which are run if none is named.
+        groups, default, flag: names for several cases; which are run if none is named; the option
+            that names them.
         results: what reads numbers out of the figures.
         context: what cases are given; the process and the sizes by default.
-        prepare: makes the graphs that cases need; its ValueError refuses the arguments.
+        prepare: makes the graphs that cases need; its ValueError or OSError refuses the arguments.
+        execute: fills in the results; it runs all cases by default.
+        failed: whether the exit status is 1.
         time_limit: seconds for one case.
     """
 
     name: str
-    title: str
     about: str
     sizes: Any
-    cases: Mapping[str, Callable[..., None]]
     sections: Callable[[Any], Iterable[tuple[Any, ...]]]
-    notes: Callable[[Any], list[str]]
-    stem: Callable[[Any], str]
-    quick: tuple[str, ...]
+    title: str = ""
+    cases: Mapping[str, Callable[..., None]] = field(default_factory=dict)
+    notes: Callable[[Any], list[str]] = lambda r: []
+    stem: Callable[[Any], str] | None = None
+    quick: str = ""
     targets: Sequence[Target[Any]] = ()
-    stated: tuple[str, ...] = ()
+    stated: tuple[str, ...] | Callable[[Any], bool] = ()
     shown: Callable[[Any], Iterable[list[str]]] = lambda r: ()
     facts: Callable[[Any], list[str]] = lambda r: []
     groups: Mapping[str, Iterable[str]] = field(default_factory=dict)
+    flag: str = "parts"
     default: tuple[str, ...] | None = None
     results: Any = SuiteResults
     context: Callable[[CaseProcess, Any], AbstractContextManager[tuple[Any, ...]]] = _plain
     prepare: Callable[[Sequence[str], Any, Path], None] = lambda names, sizes, cache: None
+    execute: Callable[[Any, argparse.Namespace], None] = run_all
+    failed: Callable[[Any], bool] = lambda r: bool(r.problems())
     time_limit: float = 1200
 
     def main(self, arguments: list[str]) -> int:
@@ -86,21 +100,24 @@ class CaseSuite:
         results = self.results(machine.describe(), command, sizes)
         try:
             self.prepare(options.parts, sizes, cache_of(options))
-        except ValueError as error:
+            self.execute(results, options)
+        except (OSError, ValueError) as error:
             print(error, file=sys.stderr)
             return 2
-        module = f"benchmarks.{self.name}.suite"
-        results.cases = run_cases(module, options.parts, sizes, options)
-        publish(self.document(results), results.plain(), options, self.stem(sizes))
-        return 1 if results.problems() else 0
+        stem = self.stem(sizes) if self.stem else f"{self.name}-r-mat-{sizes.scale}"
+        publish(self.document(results), results.plain(), options, stem)
+        return int(self.failed(results))
 
     def parser(self) -> argparse.ArgumentParser:
         """Its command line: an option for each size that has one."""
-        known = ",".join(dict.fromkeys([*self.groups, *self.cases]))
         text = f"Suite {self.name}: {self.about}"
         parser = argparse.ArgumentParser(prog=f"python -m benchmarks {self.name}", description=text)
-        read, default = parts(self.groups, self.cases), self.default or tuple(self.cases)
-        parser.add_argument("--parts", type=read, default=default, help=f"of {known}")
+        default = self.default or tuple(self.cases)
+        parser.set_defaults(parts=default)
+        if self.cases and self.flag:
+            known = ",".join(dict.fromkeys([*self.groups, *self.cases]))
+            read = parts(self.groups, self.cases)
+            parser.add_argument(f"--{self.flag}", dest="parts", type=read, help=f"of {known}")
         add_sizes(parser, self.sizes)
         add_common(parser, self.time_limit)
         return parser
@@ -114,7 +131,11 @@ class CaseSuite:
         """The targets that were measured, judged at the default sizes on a quiet machine."""
         unjudged = "machine not quiet" if r.others() > cells.QUIET else None
         default = self.sizes()
-        if any(getattr(r.sizes, name) != getattr(default, name) for name in self.stated):
+        if callable(self.stated):
+            as_stated = self.stated(r.sizes)
+        else:
+            as_stated = all(getattr(r.sizes, n) == getattr(default, n) for n in self.stated)
+        if not as_stated:
             unjudged = "stated for other sizes"
         return targets.table(self.targets, r, unjudged, self.shown(r))
 
@@ -128,13 +149,16 @@ class CaseSuite:
             if there or any(text):
                 sections.append(Section(title, *text, parts=there))
         return Document(
-            self.name, self.title, self.about, f"./dev {' '.join(r.command)}", r.machine,
+            self.name, self.title or f"Suite {self.name}", self.about,
+            f"./dev {' '.join(r.command)}", r.machine,
             f"{r.sizes.cores} of {r.machine['cores']} cores used",
             cells.disturbed(r.others(), "during a case"), sections, self.notes(r),
         )  # fmt: skip
 
 
-Parts = list[Table | Chart | None]
+def grouped(cases: Iterable[str], *beginnings: str) -> dict[str, tuple[str, ...]]:
+    """A group of the cases that begin with each of these."""
+    return {b: tuple(case for case in cases if case.startswith(b)) for b in beginnings}
 
 
 def filled(

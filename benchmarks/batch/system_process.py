@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.events import Events, Others
 from benchmarks.graphs import BenchGraph
 from benchmarks.measures import BY_NAME
 from benchmarks.peers import Later, Peer, Settings, Unavailable, peer
+from benchmarks.processes import Events, Others
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from benchmarks import streaming
-from benchmarks.evolving.cases import MODULE
-from benchmarks.evolving.context import stream_of
+from benchmarks.evolving.cases import stream_of
 from benchmarks.evolving.sizes import Sizes
 from benchmarks.peers import Unavailable
 from benchmarks.processes import Limits
@@ -17,6 +16,7 @@ from benchmarks.runner import CaseResult, run_case
 from benchmarks.streaming import Streamer, run
 from benchmarks.streaming.plan import Plan, queries, shares
 
+MODULE = "benchmarks.suites.evolving"
 CASES = ("a-shortest_paths", "a-components", "b-pagerank", "c-shortest_paths", "c-pagerank")
 _GROWTH = 3.0  # a size of which the next, four times as large, would not finish is the last
 

@@ -28,8 +28,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
 
 from benchmarks import graphs, reference
 from benchmarks.answers import EPSILON, PAGERANK_ERROR
-from benchmarks.evolving.own_files import FileStream, blocks_of_files
-from benchmarks.evolving.stream import blocks_after
+from benchmarks.evolving.stream import FileStream, blocks_after, blocks_of_files
 from benchmarks.peers import Later, graphx
 from benchmarks.peers._spark import scala_jar
 from benchmarks.peers.graphframes import GraphFrames

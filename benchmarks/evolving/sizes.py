@@ -1,8 +1,23 @@
-"""What a run of the suite can be made smaller or larger by."""
+"""What a run of the suite ``evolving`` can be made smaller or larger by."""
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass
+
+from benchmarks.options import file, names, option, scales
+
+FROM_SCRATCH, BESIDE = ("ours", "graphx", "graphframes"), ("dataflow", "pathway")
+
+
+def _shares(text: str) -> tuple[float, ...]:
+    try:
+        found = tuple(float(word) for word in text.split(",") if word)
+    except ValueError:
+        found = ()
+    if not found or not all(0 < share <= 0.5 for share in found):
+        raise argparse.ArgumentTypeError(f"{text!r}: give shares of the edges, as 0.01,0.2")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,31 +25,31 @@ class Sizes:
     """Given to every case.
 
     Attributes:
-        queries, changes: so many queries, each after so many changes.
-        warm: so many of them before, which are not counted.
         batch, batch_seconds: changes in a batch where many arrive, and the seconds of
             approximation after it.
-        shares: of the edges, that arrive between two queries.
-        singles: changes of one edge, each with a query.
         seconds: for one case, once it is warm; nothing is begun after them.
-        total, every: changes of the soak, and how many between its queries.
-        edges_file, changes_files: of one's own instead of R-MAT and drawn changes.
     """
 
-    scale: int = 20
-    queries: int = 30
-    changes: int = 1000
-    warm: int = 2
-    batch: int = 1 << 17
-    batch_seconds: float = 0.5
-    shares: tuple[float, ...] = (0.01, 0.05, 0.10, 0.20)
-    singles: int = 200
-    seconds: float = 15.0
+    scale: int = option(20, "of R-MAT")
+    batch: int = option(1 << 17, "changes that are ingested at once")
+    batch_seconds: float = option(0.5, "of approximation, part c")
+    warm: int = option(2, "rounds that are not counted")
+    queries: int = option(30, "parts a and b")
+    changes: int = option(1000, "changes per query there", flag="--every")
+    edges_file: str = option("", "instead of R-MAT", file, "--edges")
+    changes_files: tuple[str, ...] = option((), "of those", file, "--changes", "+")
+    singles: int = option(200, "changes of one edge, part e")
+    shares: tuple[float, ...] = option((0.01, 0.05, 0.10, 0.20), "of the edges, part c", _shares)
+    seconds: float = option(15.0, "for a case once it is warm")
+    systems: tuple[str, ...] = option(
+        FROM_SCRATCH, "from scratch; may be ''", names(FROM_SCRATCH, empty=True)
+    )
+    peers: tuple[str, ...] = option(
+        BESIDE, "for changing graphs; may be ''", names(BESIDE, empty=True)
+    )
+    peer_scales: tuple[int, ...] = option((), "of R-MAT, tried until one does not finish", scales)
+    peer_time_limit: float = option(600.0, "seconds for one case of a peer")
     cores: int = 2
-    total: int = 10_000_000
-    every: int = 100_000
-    edges_file: str = ""
-    changes_files: tuple[str, ...] = ()
 
     def pieces(self, edges: int) -> int:
         """Changes in a batch where a share of so many edges arrives: at most a hundredth."""

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from benchmarks.graphs import BenchGraph
 from benchmarks.measures import MEASURES
+from benchmarks.runner import Unavailable
 
 Later = Callable[[], dict[str, Any]]
 """Hands over the answer after the clock was stopped: ``ids`` and ``value``, or facts.
@@ -22,10 +23,6 @@ A load hands over ``vertices`` and ``edges``. A PageRank by another definition a
 (the end of a reference's name, as ``_undistributed``) and may widen ``error`` (relative L1).
 A number under ``phase NAME`` is shown as the seconds that a part of the last run took.
 """
-
-
-class Unavailable(Exception):
-    """The system cannot be had here; the message says why, for the table."""
 
 
 @dataclass(frozen=True, slots=True)

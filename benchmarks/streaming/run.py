@@ -13,8 +13,7 @@ from pathlib import Path
 
 from benchmarks import processes
 from benchmarks.answers import Wrong
-from benchmarks.events import Others
-from benchmarks.processes import Limits
+from benchmarks.processes import Limits, Others
 from benchmarks.runner import CaseResult
 from benchmarks.streaming import Job, Streamer, said
 from benchmarks.streaming.checking import check

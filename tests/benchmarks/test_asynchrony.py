@@ -14,11 +14,18 @@ import numpy as np
 import pytest
 
 from benchmarks import document
-from benchmarks.asynchrony import grid
-from benchmarks.asynchrony.sizes import Sizes
-from benchmarks.asynchrony.straggler import SlowIterations, Spell, Straggler, idle, read_log
-from benchmarks.asynchrony.suite import SUITE, Results
 from benchmarks.runner import CaseResult
+from benchmarks.suites import asynchrony
+from benchmarks.suites.asynchrony import (
+    SUITE,
+    Results,
+    Sizes,
+    SlowIterations,
+    Spell,
+    Straggler,
+    idle,
+    read_log,
+)
 from vertexsdk.engine.iterations import Iterations
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +34,7 @@ MACHINE |= {"system": "", "revision": "", "python": "", "load_average": 0}
 
 
 def test_the_grid_is_the_same_for_ever_and_its_streets_lead_both_ways():
-    source, target, length = next(grid.blocks(100))
+    source, target, length = next(asynchrony.grid_blocks(100))
     there = set(zip(source.tolist(), target.tolist(), length.tolist(), strict=True))
     assert there == {(t, s, x) for s, t, x in there}
     assert len(there) == len(source)
@@ -35,7 +42,7 @@ def test_the_grid_is_the_same_for_ever_and_its_streets_lead_both_ways():
     assert set(apart.tolist()) == {1, 100}
     assert np.all((apart == 100) | (source // 100 == target // 100))  # none round the edge
     assert (length.min(), length.max()) == (1, 100)
-    assert len(source) / (4 * 100 * 99) == pytest.approx(1 - grid.MISSING, abs=0.005)
+    assert len(source) / (4 * 100 * 99) == pytest.approx(1 - asynchrony.MISSING, abs=0.005)
     assert (
         len(source),
         int(length.sum()),

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from benchmarks import answers, document
-from benchmarks.evolving import instants, soak_table, table, targets
-from benchmarks.evolving.cases import MODULE
-from benchmarks.evolving.results import Results
+from benchmarks.evolving import instants
+from benchmarks.evolving.beside import MODULE
 from benchmarks.evolving.sizes import Sizes
 from benchmarks.evolving.stream import ADD, REMOVE, EdgeStream, blocks_after
 from benchmarks.processes import Limits
 from benchmarks.runner import CaseResult, run_case
 from benchmarks.suites import evolving, soak
+from benchmarks.suites.evolving import Results
 
 ROOT = Path(__file__).parents[2]
 MACHINE = {"versions": {}, "date": "2026-11-21", "processor": "", "cores": 2, "memory": 1}
@@ -97,7 +97,7 @@ def test_aims_are_judged_at_their_sizes_on_a_quiet_machine_only():
         figures = {"query": [0.1] * 28 + [0.2, 0.5], "touched": [3.0]}
         case = CaseResult("a-components", figures, problem, 5, 1, others)
         results.cases["a-components"] = case
-        return document.markdown(table.document(results))
+        return document.markdown(evolving.SUITE.document(results))
 
     whole = text()
     assert "Fewer queries" not in whole
@@ -110,26 +110,26 @@ def test_aims_are_judged_at_their_sizes_on_a_quiet_machine_only():
     wrong = text(problem="wrong answer: 3 of 5 components differ")
     assert "wrong answer: 3 of 5" in wrong
     assert "100 ms" not in wrong
-    assert len({target.title for target in targets.TARGETS}) == len(targets.TARGETS)
+    assert len({target.title for target in evolving.SUITE.targets}) == len(evolving.SUITE.targets)
 
 
 def test_memory_that_grows_is_not_flat():
     def found(per_change: float) -> CaseResult:
         done = [float(n) for n in range(0, 1001, 10)]
         figures = {"done": done, "heap bytes": done}
-        held = [dict.fromkeys(soak_table._KINDS, 0) for _ in done]
+        held = [dict.fromkeys(soak._KINDS, 0) for _ in done]
         for at, one in zip(done, held, strict=True):
             one["jvm own"] = 10**6
             one["workers own"] = int(1e6 + per_change * at + (5e5 if at < 100 else 0))
         memory = list(zip(done, held, strict=True))
         return CaseResult("g", figures, memory=memory)
 
-    assert soak_table.flat(found(0))
-    assert soak_table.flat(found(-10))
-    assert not soak_table.flat(found(100))
+    assert soak.flat(found(0))
+    assert soak.flat(found(-10))
+    assert not soak.flat(found(100))
     grown = found(0)
     grown.figures["heap bytes"] = [1e6 * at for at in grown.figures["done"]]
-    assert not soak_table.flat(grown)
+    assert not soak.flat(grown)
 
 
 def test_smoke_run(cache: Path, tmp_path: Path):
@@ -163,16 +163,16 @@ def test_a_case_that_fails_or_hangs_is_told(cache: Path, tmp_path: Path):
 
 
 def test_bad_arguments_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path):
-    assert soak.main(["evolving", "--changes", "5", "--every", "10"]) == 2
+    assert soak.SUITE.main(["evolving", "--changes", "5", "--every", "10"]) == 2
     for bad in (
         "--parts=a,z",
         "--shares=2",
         "--systems=nobody",
         "--scale=40",
         "--peers=x",
-        "--edges=x",
     ):
         with pytest.raises(SystemExit) as stop:
-            evolving.main([bad, "--cache", str(tmp_path)])
+            evolving.SUITE.main([bad, "--cache", str(tmp_path)])
         assert stop.value.code == 2
+    assert evolving.SUITE.main(["--edges=x", "--cache", str(tmp_path)]) == 2
     assert "Traceback" not in capsys.readouterr().err

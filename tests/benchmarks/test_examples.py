@@ -14,11 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks import document, graphs
-from benchmarks.ported import catalogue, lines, table
-from benchmarks.ported.catalogue import PROGRAMS, Ported, right, wrong
-from benchmarks.ported.sizes import Sizes
-from benchmarks.runner import CaseResult
-from benchmarks.suites import examples
+from benchmarks.runner import CaseResult, SuiteResults
+from benchmarks.suites.examples import FILES, PROGRAMS, SUITE, Ported, Sizes, count, right, wrong
 from tests.support.reference import reference
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Vertex
@@ -121,16 +118,16 @@ def test_lines_of_code_leave_out_blanks_and_comments(tmp_path: Path):
     python, scala = tmp_path / "a.py", tmp_path / "a.scala"
     python.write_text('"""Two\nlines."""\n\nx = 1  # one\n\n# none\ndef f():\n    """No."""\n'
                       '    return """two\n    lines"""\n')  # fmt: skip
-    assert lines.count(python) == 4
+    assert count(python) == 4
     scala.write_text('/** No.\n  * no /* nested */ no\n  */\nval s = "// /* text" // one\n\n// no\n'
                      "val t = 1 /* in */ + 2\n/* no */\n}\n")  # fmt: skip
-    assert lines.count(scala) == 3
+    assert count(scala) == 3
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=list(PROGRAMS))
 def test_every_program_is_there_in_every_language(program: Ported):
-    for system in catalogue.FILES:
-        assert lines.count(program.file(system)) > 5
+    for system in FILES:
+        assert count(program.file(system)) > 5
     assert f"object {program.scala} {{" in program.file("graphx").read_text()
     assert "Long, Double" not in program.file("graphx").read_text()
     for system in ("ours", "graphframes"):
@@ -146,23 +143,23 @@ def test_the_document_has_lines_seconds_and_ratios():
         "graphx": CaseResult("graphx", {"heat": [1.0]}, "its process ended with status 1"),
         "graphframes": CaseResult("graphframes", {}, "not available: no jar"),
     }
-    made = table.document(MACHINE, ["bench", "examples"], sizes, cases)
-    text = document.markdown(made)
+    results = SuiteResults(MACHINE, ["bench", "examples"], sizes, cases)
+    text = document.markdown(SUITE.document(results))
     assert "**0.250** (3, 0.250 to 0.500) | **1.00** (1, 1.00 to 1.00) 4× |" in text
     assert (
         "| followers of followers by aggregateMessages | **0.200** (1, 0.200 to 0.200) | – |"
         in text
     )
-    assert "- GraphFrames: not available: no jar" in text
+    assert "graphframes: not available: no jar" in text
     assert "benchmarks/ported/heat/graphx.scala" in text
-    counts = [lines.count(PROGRAMS["heat"].file(system)) for system in catalogue.FILES]
+    counts = [count(PROGRAMS["heat"].file(system)) for system in FILES]
     assert f"by Pregel | {' | '.join(map(str, counts))} |" in text
     cases["ours"].problem = "wrong answer: heat by ours: 1 of 3 values differ"
-    assert "0.250" not in document.markdown(table.document(MACHINE, [], sizes, cases))
+    assert "0.250" not in document.markdown(SUITE.document(results))
 
 
 def test_unknown_programs_are_refused(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as ended:
-        examples.main(["--programs", "heat,nosuch"])
+        SUITE.main(["--programs", "heat,nosuch"])
     assert ended.value.code == 2
     assert "unknown 'nosuch'; choose from shortest_paths" in capsys.readouterr().err

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.guard import command
-from benchmarks.guard.comparing import Comparison, Stored, better, compared, failed, read, stored_as
-from benchmarks.guard.timing import in_turns
+from benchmarks import guard as command
+from benchmarks.guard import Comparison, Stored, better, compared, failed, read, stored_as
+from benchmarks.timing import in_turns
 
 MACHINE = {"date": "2026-01-02 03:04 UTC", "processor": "P", "cores": 2, "revision": "abc"}
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks import document
-from benchmarks.history import suite
-from benchmarks.history.suite import SUITE, Sizes
 from benchmarks.runner import CaseResult
+from benchmarks.suites import history as suite
+from benchmarks.suites.history import SUITE, Sizes
 
 ROOT = Path(__file__).parents[2]
 MACHINE = {"versions": {}, "date": "2026-11-28", "processor": "", "cores": 2, "memory": 1}

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from benchmarks import document
-from benchmarks.keyed import suite, windows
-from benchmarks.keyed.sizes import Sizes
-from benchmarks.keyed.suite import CASES, SUITE
-from benchmarks.runner import CaseResult
+from benchmarks.runner import CaseResult, Notes
+from benchmarks.suites import keyed as suite
+from benchmarks.suites.keyed import CASES, SUITE, Sizes
 
 ROOT = Path(__file__).parents[2]
 MACHINE = {"versions": {}, "date": "2026-11-21", "processor": "", "cores": 2, "memory": 1}
@@ -100,8 +99,8 @@ def test_as_many_lines_as_a_window_has_time_for(
     each: float, fixed: float, right: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock: Any = _Clock()
-    monkeypatch.setattr(windows, "time", clock)
-    search = windows.sustained(clock, 50, 1.0)
+    monkeypatch.setattr(suite, "time", clock)
+    search = suite.sustained(clock, 50, 1.0)
     lines = next(search, 0)
     while lines:
         took = lines * each + fixed
@@ -113,7 +112,7 @@ def test_as_many_lines_as_a_window_has_time_for(
     assert clock.figures == {"50 ms": pytest.approx(right * 10 / 0.05)}
 
 
-class _Process:
+class _Process(Notes):
     """What a case needs of its process."""
 
     def __init__(self, scratch: Path) -> None:

@@ -14,10 +14,9 @@ import pytest
 
 from benchmarks import document
 from benchmarks.answers import Wrong
-from benchmarks.learning import data, instants, rates, suite
-from benchmarks.learning.sizes import Sizes
-from benchmarks.learning.suite import CASES, SUITE
-from benchmarks.runner import CaseResult
+from benchmarks.runner import CaseResult, Notes
+from benchmarks.suites import learning as suite
+from benchmarks.suites.learning import CASES, SUITE, Sizes
 
 ROOT = Path(__file__).parents[2]
 MACHINE = {"versions": {}, "date": "2026-11-21", "processor": "", "cores": 2, "memory": 1}
@@ -102,31 +101,31 @@ def test_charts_have_a_line_for_each_rate_over_the_stream() -> None:
 
 
 def test_instances_are_as_they_are_said_to_be() -> None:
-    X, y = data.two_classes(4000)
+    X, y = suite.two_classes(4000)
     assert X.shape == (4000, 28)
     assert np.linalg.norm(X[y == 1].mean(0) - X[y == 0].mean(0)) == pytest.approx(0.75, abs=0.2)
-    points = data.clouds(500)
+    points = suite.clouds(500)
     centres = points[:10]
     squares = ((points[:, None] - centres) ** 2).sum(axis=2).min(axis=1)
-    assert data.inertia(points, centres) == pytest.approx(squares.mean())
-    words, y = data.bags_of_words(300, 2000)
+    assert suite.inertia(points, centres) == pytest.approx(squares.mean())
+    words, y = suite.bags_of_words(300, 2000)
     assert np.allclose((words.toarray() ** 2).sum(axis=1), 1)
     assert words.nnz / 300 <= 60
     counts = (words.toarray() > 0).sum(axis=0)
     assert counts[9] > 3 * counts[99] > 0  # Zipf's law
     assert set(y) == {0, 1}
-    assert (data.two_classes(9)[0] == data.two_classes(9)[0]).all()
+    assert (suite.two_classes(9)[0] == suite.two_classes(9)[0]).all()
 
 
 def test_an_objective_that_is_too_high_is_wrong() -> None:
-    data.check_objective("it", 1.001, 1.0, 0.01)
-    data.check_objective("it", 0.5, 1.0, 0.01)
+    suite.check_objective("it", 1.001, 1.0, 0.01)
+    suite.check_objective("it", 0.5, 1.0, 0.01)
     for found in (1.02, float("nan")):
         with pytest.raises(Wrong, match="of it is"):
-            data.check_objective("it", found, 1.0, 0.01)
+            suite.check_objective("it", found, 1.0, 0.01)
 
 
-class _Process:
+class _Process(Notes):
     """What a case needs of its process."""
 
     def __init__(self) -> None:
@@ -141,7 +140,7 @@ class _Process:
     [
         ("points-ours", "exact", 2), ("points-scikit-learn", "points", 2),
         ("points-river", "not installed", 1), ("rates-svm", "rate 0.5 branch", 4),
-        ("rates-words", f"{rates.BOLD} objective", 4),
+        ("rates-words", f"{suite.BOLD} objective", 4),
     ],
 )  # fmt: skip
 def test_cases_without_spark_have_right_answers(case: str, figure: str, count: int) -> None:
@@ -150,12 +149,12 @@ def test_cases_without_spark_have_right_answers(case: str, figure: str, count: i
     assert len(process.figures[figure]) == count
 
 
-@pytest.mark.parametrize("case", [instants.svm, instants.kmeans])
+@pytest.mark.parametrize("case", [suite.svm_at_instants, suite.kmeans_at_instants])
 def test_answers_at_instants(case: Any) -> None:
     process: Any = _Process()
     told: list[Any] = []
     case(process, SMALL, lambda *given: told.append(given))
-    for kind in instants.KINDS:
+    for kind in suite.KINDS:
         for share in SMALL.shares:
             assert len(process.figures[f"{kind} {share}"]) == SMALL.turns
     ((_, problem, objectives),) = told
@@ -164,17 +163,17 @@ def test_answers_at_instants(case: Any) -> None:
 
 
 def test_a_wrong_answer_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = instants.LinearSVM.solve
+    right = suite.LinearSVM.solve
 
     def wrong(self: Any) -> Any:
         model = right(self)
         model.intercept_ = model.intercept_ + 0.5
         return model
 
-    monkeypatch.setattr(instants.LinearSVM, "solve", wrong)
+    monkeypatch.setattr(suite.LinearSVM, "solve", wrong)
     process: Any = _Process()
     with pytest.raises(Wrong, match="support vector machine"):
-        instants.svm(process, SMALL, lambda *_: None)
+        suite.svm_at_instants(process, SMALL, lambda *_: None)
 
 
 @pytest.mark.parametrize(

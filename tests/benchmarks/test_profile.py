@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from benchmarks.document import Chart, Table
-from benchmarks.profile import event_log, table
-from benchmarks.profile.phases import REST, SHOWN, placed
-from benchmarks.profile.runs import Sample
+from benchmarks.runner import CaseResult
 from benchmarks.suites import profile
+from benchmarks.suites.profile import REST, SHOWN, SUITE, Sample, placed
 from vertexsdk.engine.phases import PhaseTimer
 from vertexsdk.transport.task_times import Clock, HopTimes, Stamp
 
@@ -98,21 +97,21 @@ def test_a_stamp_comes_back_as_it_was_with_the_report_behind_it() -> None:
 
 def test_the_event_log_tells_the_slowest_task_of_each_stage(tmp_path: Path) -> None:
     _log(tmp_path)
-    (job,) = event_log.read(tmp_path)
+    (job,) = profile.read(tmp_path)
     assert (job.began, job.ended) == (1000.005, 1000.070)
     stage = job.stages[7]
     assert [stage.queued, stage.decoded, stage.ran] == pytest.approx([0.005, 0.002, 0.045])
     assert [stage.read, stage.written] == pytest.approx([0.003, 0.004])
-    assert event_log.between([job], 1000.004, 1000.071) == [job]
-    assert event_log.between([job], 1000.010, 1000.071) == []
-    assert event_log.between([job], 1000.004, 1000.060) == []
+    assert profile.between([job], 1000.004, 1000.071) == [job]
+    assert profile.between([job], 1000.010, 1000.071) == []
+    assert profile.between([job], 1000.004, 1000.060) == []
 
 
 def test_the_shuffle_is_taken_out_of_what_it_was_counted_in(tmp_path: Path) -> None:
     _log(tmp_path)
     phases = {"decode": 0.010, "results": 0.001, "kernel": 0.020}
     sample = Sample("bfs", 2, True, START, START + 0.080, phases)
-    shown = placed(sample, event_log.read(tmp_path))["shown"]
+    shown = placed(sample, profile.read(tmp_path))["shown"]
     assert shown["decode"] == pytest.approx(0.007)
     assert shown["results"] == 0
     assert shown["shuffle"] == pytest.approx(0.004)
@@ -124,7 +123,7 @@ def test_the_shuffle_is_taken_out_of_what_it_was_counted_in(tmp_path: Path) -> N
 def test_a_load_is_told_by_the_event_log_alone(tmp_path: Path) -> None:
     _log(tmp_path)
     sample = Sample("load", 2, False, START, START + 0.080, {})
-    found = placed(sample, event_log.read(tmp_path))
+    found = placed(sample, profile.read(tmp_path))
     used = {name: 1e3 * x for name, x in found["shown"].items() if x > 1e-9}
     expected = {"graph load": 38, "shuffle": 7, "Spark scheduling": 20, "driver": 15}
     assert used == pytest.approx(expected)
@@ -140,8 +139,10 @@ def _found(name: str, seconds: float, warm: bool = True, rest: float = 0.0) -> d
 def test_the_table_says_what_the_chart_draws_of_the_median_run() -> None:
     samples = [_found("bfs", s) for s in (0.030, 0.010, 0.020)]
     samples += [_found("bfs", 2.0, warm=False, rest=0.5)]
-    machine = {"date": "2026-01-01", "versions": {}}
-    made = table.document(samples, "R-MAT 8", "./dev bench profile", machine, "")
+    machine = {"date": "2026-01-01", "versions": {}, "cores": 2}
+    results = profile.Results(machine, ["bench", "profile"], profile.Sizes())
+    results.cases["profile"] = CaseResult("profile", told=samples)
+    made = SUITE.document(results)
     warm, first = made.sections
     chart, shown, _ = warm.parts
     assert isinstance(chart, Chart)
@@ -157,6 +158,6 @@ def test_the_table_says_what_the_chart_draws_of_the_median_run() -> None:
 def test_bad_arguments_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["--partitions", "0"], ["--partitions", "a"], ["--scale", "99"]):
         with pytest.raises(SystemExit) as ended:
-            profile.main(arguments)
+            SUITE.main(arguments)
         assert ended.value.code == 2
     assert "give numbers of at least 1, as 1,2,4" in capsys.readouterr().err

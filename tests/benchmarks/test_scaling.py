@@ -11,10 +11,8 @@ import pytest
 
 from benchmarks import document
 from benchmarks.runner import CaseResult
-from benchmarks.scaling.fit import least_squares, power
-from benchmarks.scaling.sizes import Sizes
-from benchmarks.scaling.suite import SUITE, Results, unit_costs
-from benchmarks.suites import examples
+from benchmarks.suites.examples import SUITE as EXAMPLES
+from benchmarks.suites.scaling import SUITE, Results, Sizes, least_squares, power, unit_costs
 
 MACHINE = {"versions": {}, "date": "2026-11-21", "processor": "", "cores": 2, "memory": 1}
 MACHINE |= {"system": "", "revision": "", "python": "", "load_average": 0}
@@ -212,7 +210,7 @@ def test_more_changes_than_edges_are_refused(capsys: pytest.CaptureFixture[str])
 
 
 def test_quick_arguments_are_good_ones():
-    options = SUITE.parser().parse_args(SUITE.quick)
+    options = SUITE.parser().parse_args(SUITE.quick.split())
     assert {"local-2", "costs", "costs-driver"} <= set(options.parts)
     assert max(options.changes) <= 8 << options.scale
-    assert examples._parser().parse_args(examples.QUICK).scale == 12
+    assert EXAMPLES.parser().parse_args(EXAMPLES.quick.split()).scale == 12

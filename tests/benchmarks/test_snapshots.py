@@ -12,9 +12,7 @@ import pytest
 
 from benchmarks import document
 from benchmarks.runner import CaseResult
-from benchmarks.snapshots.intervals import Circle
-from benchmarks.snapshots.sizes import Sizes
-from benchmarks.snapshots.suite import SUITE, Results
+from benchmarks.suites.snapshots import SUITE, Circle, Results, Sizes
 
 ROOT = Path(__file__).parents[2]
 MACHINE = {"versions": {}, "date": "2026-11-21", "processor": "", "cores": 2, "memory": 1}

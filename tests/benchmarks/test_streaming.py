@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 
 from benchmarks import document, reference
-from benchmarks.evolving import beside, instants, table
-from benchmarks.evolving.own_files import FileStream
-from benchmarks.evolving.results import Results
+from benchmarks.evolving import beside, instants
 from benchmarks.evolving.sizes import Sizes
-from benchmarks.evolving.stream import EdgeStream
+from benchmarks.evolving.stream import EdgeStream, FileStream
 from benchmarks.peers import Unavailable
 from benchmarks.processes import Limits
 from benchmarks.runner import CaseResult
@@ -22,6 +20,7 @@ from benchmarks.streaming import Job, Streamer, run, words
 from benchmarks.streaming.dataflow import Dataflow
 from benchmarks.streaming.pathway import Pathway
 from benchmarks.streaming.plan import Plan, Step, queries, shares
+from benchmarks.suites.evolving import SUITE, Results
 
 MACHINE = {"versions": {}, "date": "2026-11-21", "processor": "", "cores": 2, "memory": 1}
 MACHINE |= {"system": "", "revision": "", "python": "", "load_average": 0}
@@ -178,7 +177,7 @@ def test_ratios_are_of_the_same_graph_in_the_same_run():
     one.tried["R-MAT 18"] = {case: found(case, 9.0, "did not finish in 600 s: 2 answers")}
     results.beside["other"] = one
     results.ours = {"R-MAT 16": {case: found(case, 0.01)}}
-    text = document.markdown(table.document(results))
+    text = document.markdown(SUITE.document(results))
     assert "did not finish in 600 s: 2 answers; the largest that it finished is R-MAT 16" in text
     row = next(line for line in text.splitlines() if line.startswith("| Other: shortest paths"))
     assert "R-MAT 16" in row

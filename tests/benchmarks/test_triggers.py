@@ -13,11 +13,11 @@ import pytest
 
 from benchmarks import document
 from benchmarks.answers import Wrong
-from benchmarks.runner import CaseResult
-from benchmarks.triggers import clustering, pages, ranks, suite, words
-from benchmarks.triggers.programs import DIMENSIONS
+from benchmarks.runner import CaseResult, Notes
+from benchmarks.suites import triggers as suite
+from benchmarks.suites.triggers import CASES, DIMENSIONS, SUITE
+from benchmarks.triggers import pages
 from benchmarks.triggers.sizes import Sizes
-from benchmarks.triggers.suite import CASES, SUITE
 
 ROOT = Path(__file__).parents[2]
 MACHINE = {"versions": {}, "date": "2026-11-21", "processor": "", "cores": 2, "memory": 1}
@@ -113,7 +113,7 @@ def test_so_many_pages_change() -> None:
     assert all(0 < len(set(own)) == len(own) and set(own) <= graph.keys() for own in graph.values())
 
 
-class _Process:
+class _Process(Notes):
     """What a case needs of its process."""
 
     def __init__(self, scratch: Path) -> None:
@@ -161,12 +161,12 @@ def _lloyd(process: Any, sizes: Sizes, points: Any, start: Any, iterations: int)
 
 def test_clusters_are_those_of_as_many_iterations(tmp_path: Path) -> None:
     process: Any = _Process(tmp_path)
-    clustering.clustering(process, SMALL, _lloyd)
+    suite.clustering(process, SMALL, _lloyd)
     assert process.figures["iterations"] == [
         process.figures[f"{n} iterations"][0] for n in SMALL.items
     ]
     with pytest.raises(Wrong, match="centres of 60 items"):
-        clustering.clustering(_again(process), SMALL, lambda *_: np.zeros((5, DIMENSIONS)))
+        suite.clustering(_again(process), SMALL, lambda *_: np.zeros((5, DIMENSIONS)))
 
 
 def _again(process: Any) -> Any:
@@ -175,10 +175,10 @@ def _again(process: Any) -> Any:
 
 def test_wrong_answers_are_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(Wrong, match="counts of words"):
-        words.check_words({"a": 2}, ["a", "b"])
-    monkeypatch.setattr(ranks, "_DAMPING", 0.5)  # of what is compared with
+        suite.check_words({"a": 2}, ["a", "b"])
+    monkeypatch.setattr(suite, "_DAMPING", 0.5)  # of what is compared with
     with pytest.raises(Wrong, match="L1 error of ranks"):
-        ranks.ranks(_Process(tmp_path), SMALL)
+        suite.ranks(_Process(tmp_path), SMALL)
 
 
 @pytest.mark.parametrize(

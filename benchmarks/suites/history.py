@@ -1,0 +1,161 @@
+"""Suite ``history``: what an answer costs after changes, for programs of every kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from benchmarks import cells, rmat
+from benchmarks.answers import Wrong
+from benchmarks.document import Table
+from benchmarks.options import option
+from benchmarks.runner import CaseProcess, SuiteResults
+from benchmarks.suite import CaseSuite, Parts, filled
+from benchmarks.targets import Target
+from vertexsdk import Graph, MainLoop, run
+
+PROGRAMS: dict[str, dict[str, Any]] = {
+    "degree": {}, "triangles": {}, "lcc": {}, "kcore": {}, "cdlp": {}, "scc": {}, "wcc": {},
+    "sssp": {"origin": 0}, "pagerank": {"epsilon": 1e-6},
+}  # fmt: skip
+GAINS = (("triangles", 1, 50.0), ("lcc", 1, 50.0), ("kcore", 1, 50.0), ("cdlp", 10, 5.0))
+_WORST = 1.3
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Given to every case."""
+
+    scale: int = option(18, "of R-MAT")
+    changes: tuple[int, ...] = option((1, 10, 100, 1000), "in a batch: 1,10,100,1000")
+    partitions: tuple[int, ...] = option((1, 2), "of the graph: 1,2")
+    repeats: int = option(7, "batches of each size, and runs from scratch")
+    cores: int = 2
+
+
+def _case(program: str, process: CaseProcess, sizes: Sizes) -> None:
+    """Ingest and query in turn with runs from scratch; the answers must be equal."""
+    source, target = rmat.pairs(sizes.scale, 0, rmat.EDGE_FACTOR << sizes.scale)
+    edges = np.unique(np.stack([source, target]), axis=1)
+    chance = np.random.default_rng(1)
+    for partitions in sizes.partitions:
+        params = PROGRAMS[program]
+        graph = Graph.from_arrays(*edges, partitions=partitions)
+        main = MainLoop(program, graph, params=params, backend=f"memory://history-{partitions}")
+        with main:
+            main.query().close()
+            for turn in range(sizes.repeats + 1):
+                run = partial(_run, program, params, graph, partitions)
+                process.timed(f"{partitions} run" if turn else "", run)  # the first compiles
+                for count in sizes.changes:
+                    added = _absent(chance, edges, 1 << sizes.scale, count).tolist()
+                    for sign in "+-":
+                        changes = [(sign, a, b) for a, b in zip(*added, strict=True)]
+                        name = f"{partitions} {count} " if turn else ""
+                        process.timed(name and name + "ingest", partial(main.ingest, changes))
+                        process.timed(name and name + "query", main.query).close()
+            extra = list(zip(*added, strict=True))
+            main.ingest([("+", *e) for e in extra])
+            _compare(program, params, main.query(), edges, extra)
+
+
+def _absent(chance: Any, edges: Any, vertices: int, count: int) -> Any:
+    """Draw edges that the graph does not have, int64[2, count]."""
+    known = edges[0] * vertices + edges[1]  # ascending, as `edges` is
+    drawn = chance.integers(0, vertices**2, 2 * count + 8)
+    at = np.minimum(np.searchsorted(known, drawn), len(known) - 1)
+    drawn = drawn[known[at] != drawn][:count]
+    return np.stack([drawn // vertices, drawn % vertices])
+
+
+def _run(program: str, params: Any, graph: Any, partitions: int) -> None:
+    url = f"memory://history-{partitions}-run"
+    run(program, graph, params=params, backend=url, replace=True).close()
+
+
+def _compare(program: str, params: Any, answer: Any, edges: Any, extra: list[Any]) -> None:
+    """Refuse an answer that differs from that of a run on a graph that is loaded as it is now."""
+    now = np.concatenate([edges, np.array(extra, np.int64).reshape(-1, 2).T], axis=1)
+    graph = Graph.from_arrays(*now)
+    other = run(program, graph, params=params, backend="memory://history-check")
+    ids, values = answer.values()
+    others, expected = other.values()
+    same = np.array_equal(ids, others) and np.allclose(values, expected, atol=1e-4)
+    if not same:
+        raise Wrong(f"{program}: another answer than from scratch")
+
+
+class Results(SuiteResults[Sizes]):
+    """Figures by case."""
+
+    __slots__ = ()
+
+    def answer(self, program: str, partitions: int, count: int) -> float | None:
+        """Median seconds of ingest and query together."""
+        parts = [self.median(program, f"{partitions} {count} {w}") for w in ("ingest", "query")]
+        return None if None in parts else sum(p for p in parts if p is not None)
+
+    def gain(self, program: str, partitions: int, count: int) -> float | None:
+        """How many times as fast as a run from scratch."""
+        run = self.median(program, f"{partitions} run")
+        answer = self.answer(program, partitions, count)
+        return None if run is None or not answer else run / answer
+
+    def least_gain(self) -> float | None:
+        """The smallest gain of all."""
+        gains = [
+            gain
+            for program in PROGRAMS
+            for partitions in self.sizes.partitions
+            for count in self.sizes.changes
+            if (gain := self.gain(program, partitions, count)) is not None
+        ]
+        return min(gains, default=None)
+
+
+def _targets() -> Iterator[Target[Results]]:
+    for program, count, least in GAINS:
+        for partitions in (1, 2):
+            parts = f"{partitions} partition{'s'[: partitions > 1]}"
+            title = f"{program}, {count} change{'s'[: count > 1]}, {parts}: from scratch / ours"
+            find = partial(Results.gain, program=program, partitions=partitions, count=count)
+            yield Target(title, find, least, "×", True)
+    yield Target("the least of all: from scratch / ours", Results.least_gain, 1 / _WORST, "×", True)
+
+
+def _table(r: Results, partitions: int) -> Table | None:
+    head = ["program", "from scratch", *(f"{n:,} change{'s'[: n > 1]}" for n in r.sizes.changes)]
+    rows = []
+    for program in PROGRAMS:
+        row = [program, r.seconds(program, f"{partitions} run")]
+        for count in r.sizes.changes:
+            took, gain = r.answer(program, partitions, count), r.gain(program, partitions, count)
+            row.append("–" if took is None else f"{cells.seconds(took)} ({gain:.1f} ×)")
+        rows.append(row)
+    return filled(head, rows)
+
+
+def _sections(r: Results) -> list[tuple[str, Parts]]:
+    return [(f"{p} partition{'s'[: p > 1]}", [_table(r, p)]) for p in r.sizes.partitions]
+
+
+def _notes(r: Results) -> list[str]:
+    return [
+        f"R-MAT {r.sizes.scale} without parallel edges, in this process. Batches of edges between "
+        "any two vertices are added, then removed; each is followed by a query. Times are of "
+        "ingest and query together, medians; in parentheses, how many times as fast as `run`.",
+    ]
+
+
+SUITE = CaseSuite(
+    name="history",
+    title="Suite history: what an answer costs after changes",
+    about="A query after changes beside a run from scratch, for programs of every kind.",
+    sizes=Sizes, cases={program: partial(_case, program) for program in PROGRAMS}, results=Results,
+    sections=_sections, notes=_notes, targets=tuple(_targets()), stated=("scale",),
+    quick="--parts degree,triangles,wcc --scale 10 --repeats 1",
+)  # fmt: skip
