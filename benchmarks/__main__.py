@@ -21,8 +21,8 @@ def main() -> int:
     # So that a run which is told to stop ends its children too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     suite = SUITES.get(name)
-    found = suite.load() if suite else importlib.import_module(TOOLS.get(name, name))
-    status: int = found.main(rest)
+    named = suite.load() if suite else importlib.import_module(TOOLS.get(name, name))
+    status: int = named.main(rest)
     return status
 
 

@@ -1,4 +1,4 @@
-"""Draws a `Chart` with matplotlib, as SVG."""
+"""Draws a `Chart` with pandas and matplotlib, as SVG."""
 
 from __future__ import annotations
 
@@ -38,70 +38,72 @@ def svg(chart: Chart) -> str:
     """The chart as an SVG document; the same chart gives the same text."""
     from matplotlib import rc_context  # only the page needs it
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
+    lines, several = chart.kind == "lines", len(chart.series) > 1
+    values = [_numbers(chart, series.values) for series in chart.series]
+    data = DataFrame(
+        dict(enumerate(values)), index=chart.x if lines else _wrapped(chart.categories)
+    )
+    by_name = colors([s.name for s in chart.series] if several else chart.categories)
+    by_series = [by_name.get(series.name, _OURS[0]) for series in chart.series]
     with rc_context(_STYLE):
         bars = len(chart.categories) * (len(chart.series) if chart.kind == "bars" else 1)
-        height = (
-            3.6 if chart.kind == "lines" else _FRAME + _ROW * bars + 0.1 * len(chart.categories)
-        )
+        height = 3.6 if lines else _FRAME + _ROW * bars + 0.1 * len(chart.categories)
         figure = Figure(figsize=(_WIDTH, height), layout="constrained")
         axes = figure.add_subplot(title=chart.title.replace("$", r"\$"))
         axes.spines[["top", "right"]].set_visible(False)
         axes.set_axisbelow(True)
-        {"bars": _bars, "stacked": _stacked, "lines": _lines}[chart.kind](chart, axes)
-        if len(chart.series) > 1:
-            axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+        options = {"ax": axes, "legend": False}
+        if lines:
+            markers = ["osD^vP*X"[k % 8] + "-" for k in range(len(chart.series))]
+            data.plot(**options, style=markers, color=by_series, loglog=chart.log)
+        elif several or chart.kind == "stacked":
+            data.plot.barh(**options, width=0.8, color=by_series, stacked=chart.kind == "stacked")
+        else:
+            data[0].plot.barh(**options, width=0.8, color=[by_name[n] for n in chart.categories])
+        _finish(chart, axes)
+        if several:
+            told = [series.name for series in chart.series]
+            axes.legend(
+                axes.lines if lines else axes.containers, told, frameon=False, fontsize=8,
+                loc="center left", bbox_to_anchor=(1, 0.5),
+            )  # fmt: skip
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     return text.getvalue()
 
 
-def _numbers(chart: Chart, values: Sequence[float | None]) -> list[float]:
-    """The values to draw; NaN where there is none, or where a logarithmic axis has no place."""
-    return [math.nan if v is None or (chart.log and v <= 0) else v for v in values]
-
-
-def _bars(chart: Chart, axes) -> None:  # type: ignore[no-untyped-def]
-    """One lying bar for each category and series, with its number at its end."""
-    several = len(chart.series) > 1
-    color_of = colors([s.name for s in chart.series] if several else chart.categories)
-    thickness = 0.85 / len(chart.series)
-    for index, series in enumerate(chart.series):
-        where = [k + index * thickness for k in range(len(chart.categories))]
-        color = color_of[series.name] if several else [color_of[name] for name in chart.categories]
-        drawn = axes.barh(
-            where, _numbers(chart, series.values), thickness * 0.9, color=color, label=series.name
-        )
+def _finish(chart: Chart, axes) -> None:  # type: ignore[no-untyped-def]
+    """Set the scales, the labels of axes, and the numbers at the ends of bars."""
+    axes.grid(axis="both" if chart.kind == "lines" else "x", color="#e6e9ee")
+    axes.set_xlabel(chart.x_title if chart.kind == "lines" else chart.unit)
+    axes.set_ylabel(chart.unit if chart.kind == "lines" else "")
+    if chart.kind == "lines":
+        if chart.log:
+            axes.set_ylim(*_decades(chart))
+            axes.set_xticks(chart.x, chart.categories, rotation=30, ha="right")
+            axes.minorticks_off()
+        return
+    axes.invert_yaxis()
+    if chart.kind == "stacked":
+        return
+    for drawn, series in zip(axes.containers, chart.series, strict=True):
         labels = [
             "–" if v is None else f"{v:,.0f}" if v >= 1000 else f"{v:.3g}" for v in series.values
         ]
         axes.bar_label(drawn, labels, padding=3, fontsize=8)
-    middle = thickness * (len(chart.series) - 1) / 2
-    axes.set_yticks([k + middle for k in range(len(chart.categories))], _wrapped(chart.categories))
-    axes.invert_yaxis()
     if chart.log:
         axes.set_xscale("log")
         axes.set_xlim(*_decades(chart))
         axes.minorticks_off()
     else:
         axes.margins(x=0.15)
-    axes.grid(axis="x", color="#e6e9ee")
-    axes.set_xlabel(chart.unit)
 
 
-def _stacked(chart: Chart, axes) -> None:  # type: ignore[no-untyped-def]
-    """One lying bar for each category, its parts the series."""
-    left = [0.0] * len(chart.categories)
-    color_of = colors([s.name for s in chart.series])
-    for index, series in enumerate(chart.series):
-        width = [v or 0.0 for v in series.values]
-        color, hatch = color_of[series.name], "" if index < len(_OURS) + len(_OTHERS) else "///"
-        axes.barh(range(len(width)), width, left=left, color=color, hatch=hatch, label=series.name)
-        left = [a + b for a, b in zip(left, width, strict=True)]
-    axes.set_yticks(range(len(chart.categories)), _wrapped(chart.categories))
-    axes.invert_yaxis()
-    axes.grid(axis="x", color="#e6e9ee")
-    axes.set_xlabel(chart.unit)
+def _numbers(chart: Chart, values: Sequence[float | None]) -> list[float]:
+    """The values to draw; NaN where there is none, or where a logarithmic axis has no place."""
+    return [math.nan if v is None or (chart.log and v <= 0) else v for v in values]
 
 
 def _decades(chart: Chart) -> tuple[float, float]:
@@ -113,22 +115,3 @@ def _decades(chart: Chart) -> tuple[float, float]:
 
 def _wrapped(names: Sequence[str]) -> list[str]:
     return [textwrap.fill(name, 40) for name in names]
-
-
-def _lines(chart: Chart, axes) -> None:  # type: ignore[no-untyped-def]
-    """A line for each series over the numbers of the categories."""
-    color_of = colors([s.name for s in chart.series])
-    for index, series in enumerate(chart.series):
-        color, marker = color_of[series.name], "osD^vP*X"[index % 8]
-        axes.plot(
-            chart.x, _numbers(chart, series.values), color=color, marker=marker, label=series.name
-        )
-    if chart.log:
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.set_ylim(*_decades(chart))
-        axes.set_xticks(chart.x, chart.categories, rotation=30, ha="right")
-        axes.minorticks_off()
-    axes.grid(color="#e6e9ee")
-    axes.set_xlabel(chart.x_title)
-    axes.set_ylabel(chart.unit)

@@ -29,7 +29,6 @@ import numpy as np
 
 from benchmarks import graphs, machine, processes, rmat
 from benchmarks.answers import Wrong
-from benchmarks.batch.system_process import Turn
 from benchmarks.document import grid
 from benchmarks.evolving.cases import Context, changes_of
 from benchmarks.evolving.sizes import Sizes
@@ -39,6 +38,7 @@ from benchmarks.peers import Peer, Settings, Unavailable
 from benchmarks.peers.ours import Ours
 from benchmarks.peers.scipy import SciPy
 from benchmarks.state.floors import floor_of
+from benchmarks.systems import Turn
 from benchmarks.timing import in_turns, seconds
 from vertexsdk.state import open_store
 

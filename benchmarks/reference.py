@@ -8,6 +8,8 @@ function per measure, over compact vertices 0..n-1 and edge columns ``source``, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 import numba as nb
@@ -71,33 +73,23 @@ class Ranks(NamedTuple):
 
 def pagerank(source: IntArray, target: IntArray, n: int) -> Ranks:
     """PageRank with damping 0.85 by the definitions of `Ranks`."""
-    inverse, sinks = _inverse_degree(source, n)
-    rank, fixed, changes = np.full(n, 1.0 / n), np.empty(0), []
-    for iteration in range(1, 301):
-        lost = rank[sinks].sum() / n
-        new = (1.0 - DAMPING) / n + DAMPING * (_push(source, target, rank * inverse, n) + lost)
-        changes.append(float(np.abs(new - rank).sum()))
-        rank = new
+    fixed, changes = np.empty(0), []
+    steps = islice(_iterations(source, target, n, np.full(n, 1.0 / n)), 300)
+    for iteration, (rank, change) in enumerate(steps, 1):
+        changes.append(change)
         if iteration == ITERATIONS:
             fixed = rank
-        if iteration >= ITERATIONS and changes[-1] < 1e-13:
+        if iteration >= ITERATIONS and change < 1e-13:
             break
-    plain = np.full(n, 1.0)
-    for _ in range(ITERATIONS):
-        plain = (1.0 - DAMPING) + DAMPING * _push(source, target, plain * inverse, n)
+    steps = _iterations(source, target, n, np.ones(n), distributed=False)
+    plain, _ = next(islice(steps, ITERATIONS - 1, None))
     return Ranks(fixed, rank, plain / plain.sum(), np.array(changes[:ITERATIONS]))
 
 
 def fixed_point(source: IntArray, target: IntArray, n: int, change: float = 1e-9) -> FloatArray:
     """PageRank by our definition until an iteration changes it by ``change`` (L1): float64[n]."""
-    inverse, sinks = _inverse_degree(source, n)
-    rank, moved = np.full(n, 1.0 / n), 1.0
-    while moved > change:
-        lost = rank[sinks].sum() / n
-        new = (1.0 - DAMPING) / n + DAMPING * (_push(source, target, rank * inverse, n) + lost)
-        moved = float(np.abs(new - rank).sum())
-        rank = new
-    return rank
+    steps = _iterations(source, target, n, np.full(n, 1.0 / n))
+    return next(rank for rank, moved in steps if moved <= change)
 
 
 def undistributed(
@@ -107,14 +99,24 @@ def undistributed(
 
     Ranks are float64[n] and add up to 1, as where the change is measured; and the iterations.
     """
-    inverse, _ = _inverse_degree(source, n)
-    rank, moved, iterations = np.ones(n), 1.0, 0
-    while moved > change:
-        new = (1.0 - DAMPING) + DAMPING * _push(source, target, rank * inverse, n)
-        moved = float(np.abs(new - rank).sum() / new.sum())
-        rank = new
-        iterations += 1
-    return rank / rank.sum(), iterations
+    steps = enumerate(_iterations(source, target, n, np.ones(n), distributed=False), 1)
+    return next((r / r.sum(), k) for k, (r, moved) in steps if moved / r.sum() <= change)
+
+
+def _iterations(
+    source: IntArray, target: IntArray, n: int, rank: FloatArray, distributed: bool = True
+) -> Iterator[tuple[FloatArray, float]]:
+    """The ranks after each iteration, and what it changed (L1).
+
+    ``distributed``: the rank of vertices without out-edges is spread evenly and ranks add up to 1;
+    else it is lost, and the mean of ranks would be 1.
+    """
+    inverse, sinks = _inverse_degree(source, n)
+    new = (1.0 - DAMPING) / n if distributed else 1.0 - DAMPING
+    while True:
+        lost = rank[sinks].sum() / n if distributed else 0.0
+        last, rank = rank, new + DAMPING * (_push(source, target, rank * inverse, n) + lost)
+        yield rank, float(np.abs(rank - last).sum())
 
 
 def _inverse_degree(source: IntArray, n: int) -> tuple[FloatArray, npt.NDArray[np.bool_]]:

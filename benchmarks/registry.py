@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 SIZE, FILES = ("--scale",), ("--scale", "--edges")
@@ -12,8 +12,7 @@ SIZE, FILES = ("--scale",), ("--scale", "--edges")
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """One suite: a module with ``SUITE``, a `benchmarks.suite.CaseSuite`, or with
-    ``main(arguments) -> exit status`` and ``QUICK``, its arguments for ``./dev bench --quick``.
+    """One suite, which ``benchmarks.suites.NAME`` declares as ``SUITE``.
 
     ``takes``: which of ``--scale``, ``--edges`` and ``--changes`` it knows; all know ``--out`` and
     ``--cache``. ``always``: whether it runs when no suite is named. ``scaled``: what else than
@@ -21,21 +20,17 @@ class Suite:
     """
 
     name: str
-    module: str
-    takes: tuple[str, ...] = field(default=())
+    takes: tuple[str, ...] = ()
     always: bool = True
     scaled: Callable[[int], list[str]] = lambda scale: ["--scale", str(scale)]
 
     def load(self) -> Any:
-        """What has its ``main``."""
-        module = importlib.import_module(self.module)
-        return getattr(module, "SUITE", module)
+        """Its declaration."""
+        return importlib.import_module(f"benchmarks.suites.{self.name}").SUITE
 
     def quick(self) -> tuple[str, ...]:
         """Its arguments for ``./dev bench --quick``; none where it has no quick form."""
-        loaded = self.load()
-        arguments = getattr(loaded, "QUICK", None) or getattr(loaded, "quick", "").split()
-        return tuple(arguments)
+        return tuple(self.load().quick.split())
 
 
 def _growing(scale: int) -> list[str]:
@@ -52,21 +47,21 @@ def _at_most_16(scale: int) -> list[str]:
 SUITES = {
     suite.name: suite
     for suite in (
-        Suite("batch", "benchmarks.suites.batch", FILES),
-        Suite("catalogue", "benchmarks.suites.catalogue", SIZE, scaled=_at_most_16),
-        Suite("evolving", "benchmarks.suites.evolving", ("--scale", "--edges", "--changes")),
-        Suite("state", "benchmarks.suites.state", SIZE),
-        Suite("asynchrony", "benchmarks.suites.asynchrony", SIZE),
-        Suite("scaling", "benchmarks.suites.scaling", SIZE, scaled=_growing),
-        Suite("processors", "benchmarks.suites.processors", SIZE),
-        Suite("snapshots", "benchmarks.suites.snapshots", SIZE),
-        Suite("history", "benchmarks.suites.history", SIZE),
-        Suite("keyed", "benchmarks.suites.keyed"),
-        Suite("learning", "benchmarks.suites.learning"),
-        Suite("triggers", "benchmarks.suites.triggers"),
-        Suite("examples", "benchmarks.suites.examples", SIZE),
-        Suite("profile", "benchmarks.suites.profile", FILES),
-        Suite("soak", "benchmarks.suites.soak", always=False),
+        Suite("batch", FILES),
+        Suite("catalogue", SIZE, scaled=_at_most_16),
+        Suite("evolving", ("--scale", "--edges", "--changes")),
+        Suite("state", SIZE),
+        Suite("asynchrony", SIZE),
+        Suite("scaling", SIZE, scaled=_growing),
+        Suite("processors", SIZE),
+        Suite("snapshots", SIZE),
+        Suite("history", SIZE),
+        Suite("keyed"),
+        Suite("learning"),
+        Suite("triggers"),
+        Suite("examples", SIZE),
+        Suite("profile", FILES),
+        Suite("soak", always=False),
     )
 }
 
@@ -75,7 +70,7 @@ TOOLS = {
     "check": "benchmarks.guard",
     "estimates": "benchmarks.estimates",
 }
-"""What is no suite, but is run in the same way."""
+"""Other things that are run in the same way."""
 
 
 def fit_in(memory: int, cores: int) -> int:

@@ -66,6 +66,7 @@ class CaseSuite:
         prepare: makes the graphs that cases need; its ValueError or OSError refuses the arguments.
         execute: fills in the results; it runs all cases by default.
         failed: whether the exit status is 1.
+        warning: why the numbers are not to be quoted; empty if they are.
         time_limit: seconds for one case.
     """
 
@@ -90,6 +91,7 @@ class CaseSuite:
     prepare: Callable[[Sequence[str], Any, Path], None] = lambda names, sizes, cache: None
     execute: Callable[[Any, argparse.Namespace], None] = run_all
     failed: Callable[[Any], bool] = lambda r: bool(r.problems())
+    warning: Callable[[Any], str] = lambda r: cells.disturbed(r.others(), "during a measure")
     time_limit: float = 1200
 
     def main(self, arguments: list[str]) -> int:
@@ -152,7 +154,7 @@ class CaseSuite:
             self.name, self.title or f"Suite {self.name}", self.about,
             f"./dev {' '.join(r.command)}", r.machine,
             f"{r.sizes.cores} of {r.machine['cores']} cores used",
-            cells.disturbed(r.others(), "during a case"), sections, self.notes(r),
+            self.warning(r), sections, self.notes(r),
         )  # fmt: skip
 
 

@@ -21,7 +21,6 @@ import hashlib
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
@@ -29,8 +28,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
 from benchmarks import graphs, reference
 from benchmarks.answers import EPSILON, PAGERANK_ERROR
 from benchmarks.evolving.stream import FileStream, blocks_after, blocks_of_files
-from benchmarks.peers import Later, graphx
-from benchmarks.peers._spark import scala_jar
+from benchmarks.peers import Later
 from benchmarks.peers.graphframes import GraphFrames
 from benchmarks.peers.graphx import GraphX
 from benchmarks.peers.ours import Ours
@@ -68,42 +66,19 @@ class GraphXFromScratch(GraphX):
         "all; found beforehand. local[cores], no Python workers."
     )
 
-    def conf(self) -> dict[str, str]:
-        jar = scala_jar(Path(graphx.__file__).with_name("weighted_paths.scala"), self.settings)
-        return {"spark.driver.extraClassPath": str(jar)}
-
     def start(self) -> dict[str, str]:
         versions = super().start()
-        self.edge_tag = getattr(getattr(self.jvm.scala.reflect, "ClassTag$"), "MODULE$").Double()
+        self.edge_tag = self.tags.Double()
         return versions
 
     def load_text(self) -> Later:
-        context = self.spark.sparkContext._jsc
-        paths = self.jvm.benchmarks.WeightedPaths
-        self.loaded = paths.load(context, self.graph.text, self.settings.cores)
-        vertices, edges = self.loaded.vertices().count(), self.loaded.edges().count()
-        return lambda: {"vertices": vertices, "edges": edges}
+        return self._loaded(self.with_values())
 
-    def shortest_paths(self) -> Later:
-        lengths = self.jvm.benchmarks.WeightedPaths.run(self.loaded, self.graph.origin)
-        lengths.vertices().count()
-
-        def later() -> dict[str, Any]:
-            ids, length = self._pairs(lengths, r"^\((-?\d+),([-+.\dE]+|Infinity)\)$")
-            return {"ids": ids, "value": length}
-
-        return later
+    def prepare(self, measure: str) -> None:
+        self.weighted = self.loaded
 
     def pagerank_converged(self) -> Later:
-        enough = int(self.graph.answer("iterations_enough")[0])
-        ranks = self.lib.PageRank.run(self.loaded, enough, 0.15, self.tag, self.edge_tag)
-        ranks.vertices().count()
-
-        def later() -> dict[str, Any]:
-            ids, rank = self._pairs(ranks, r"^\((-?\d+),([-+.\dE]+)\)$")
-            return {"ids": ids, "value": rank / rank.sum(), "definition": _ENOUGH}
-
-        return later
+        return self.ranks(int(self.graph.answer("iterations_enough")[0]), _ENOUGH)
 
 
 class GraphFramesFromScratch(GraphFrames):
@@ -114,15 +89,7 @@ class GraphFramesFromScratch(GraphFrames):
     )
 
     def pagerank_converged(self) -> Later:
-        enough = int(self.graph.answer("iterations_enough")[0])
-        ranks = self.loaded.pageRank(resetProbability=0.15, maxIter=enough).vertices.cache()
-        ranks.count()
-
-        def later() -> dict[str, Any]:
-            ids, rank = self._columns(ranks, "pagerank")
-            return {"ids": ids, "value": rank / rank.sum(), "definition": _ENOUGH}
-
-        return later
+        return self.ranks(int(self.graph.answer("iterations_enough")[0]), _ENOUGH)
 
 
 def graph_after(scale: int, cache: Path, batches: Sequence[int]) -> graphs.BenchGraph:

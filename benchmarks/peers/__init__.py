@@ -80,7 +80,7 @@ class Peer(ABC):
 SYSTEMS: dict[str, str] = {
     "ours": "benchmarks.peers.ours:Ours",
     "ours-2": "benchmarks.peers.ours:OursTwo",
-    "graphx": "benchmarks.peers.graphx_paths:GraphXWithPaths",
+    "graphx": "benchmarks.peers.graphx:GraphX",
     "graphframes": "benchmarks.peers.graphframes:GraphFrames",
     "scipy": "benchmarks.peers.scipy:SciPy",
     "igraph": "benchmarks.peers.igraph:IGraph",

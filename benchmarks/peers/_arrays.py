@@ -2,14 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.peers import require
+from benchmarks.peers import Later, Peer, require
 
 IntArray = npt.NDArray[np.int64]
+
+
+class OnArrays(Peer):
+    """A system that is given columns of edges; it has its vertices in the order of ``ids``."""
+
+    held: ClassVar[tuple[str, ...]] = ("loaded", "simple")
+    """What it holds of a graph besides the ids."""
+    ids: Any = None
+
+    def release(self) -> None:
+        for name in ("ids", *self.held):
+            setattr(self, name, None)
+
+    def load_text(self) -> Later:
+        return self.build(*text(self.graph.text, self.settings.cores))
+
+    def load_parquet(self) -> Later:
+        return self.build(*parquet(self.graph.parquet, self.settings.cores))
+
+    def build(self, source: Any, target: Any, value: Any) -> Later:
+        """Load the edges; sets ``ids``."""
+        raise NotImplementedError
+
+    @property
+    def origin(self) -> int:
+        """The place of the vertex where paths start."""
+        return int(np.flatnonzero(self.ids == self.graph.origin)[0])
+
+    def answer(self, value: Any, **more: Any) -> Later:
+        """Hand over values in the order of the ids."""
+        return lambda: {"ids": self.ids, "value": np.asarray(value), **more}
 
 
 def text(path: str, threads: int) -> tuple[IntArray, IntArray, IntArray]:

@@ -15,23 +15,20 @@ from pyspark.sql import SparkSession
 
 from benchmarks.peers import Settings, Unavailable
 
+NUMBERS = r"^\((-?\d+),([-+.\dE]+|Infinity)\)$"
+"""A pair of a vertex and a number, as Scala prints it."""
+
 
 def jvm_session(settings: Settings, **conf: str) -> SparkSession:
     """A session on ``local[cores]`` whose JVM may use two thirds of the memory allowed."""
-    builder = (
-        SparkSession.builder.master(f"local[{settings.cores}]")
-        .appName("vertexsdk-benchmark")
-        .config("spark.driver.memory", f"{max(1, settings.memory * 2 // 3 >> 30)}g")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.local.dir", settings.scratch)
-        .config("spark.log.level", "ERROR")
-        .config("spark.sql.shuffle.partitions", str(settings.cores))
-    )
-    for key, value in conf.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
+    conf = {
+        "spark.driver.memory": f"{max(1, settings.memory * 2 // 3 >> 30)}g",
+        "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1", "spark.local.dir": settings.scratch,
+        "spark.log.level": "ERROR", "spark.sql.shuffle.partitions": str(settings.cores), **conf,
+    }  # fmt: skip
+    builder = SparkSession.builder.master(f"local[{settings.cores}]").appName("vertexsdk-benchmark")
+    return builder.config(map=conf).getOrCreate()
 
 
 def scala_jar(source: Path, settings: Settings, *more: Path) -> Path:

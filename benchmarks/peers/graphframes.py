@@ -75,24 +75,22 @@ class GraphFrames(Peer):
         return lambda: {"vertices": vertices, "edges": count}
 
     def pagerank(self) -> Later:
-        ranks = self.loaded.pageRank(resetProbability=0.15, maxIter=10).vertices.cache()
-        ranks.count()
+        return self.ranks(10, "_undistributed")
+
+    def ranks(self, iterations: int, definition: str) -> Later:
+        """So many iterations of PageRank."""
+        ranks = self.loaded.pageRank(resetProbability=0.15, maxIter=iterations).vertices
+        found = self._answer(ranks, "pagerank")
 
         def later() -> dict[str, Any]:
-            ids, rank = self._columns(ranks, "pagerank")
-            return {"ids": ids, "value": rank / rank.sum(), "definition": "_undistributed"}
+            answer = found()
+            return answer | {"value": answer["value"] / answer["value"].sum(),
+                             "definition": definition}  # fmt: skip
 
         return later
 
     def components(self) -> Later:
-        labels = self.loaded.connectedComponents().cache()
-        labels.count()
-
-        def later() -> dict[str, Any]:
-            ids, label = self._columns(labels, "component")
-            return {"ids": ids, "value": label}
-
-        return later
+        return self._answer(self.loaded.connectedComponents(), "component")
 
     def prepare(self, measure: str) -> None:
         if measure == "bfs" and self.turned is None:
@@ -115,32 +113,32 @@ class GraphFrames(Peer):
             .sendMsgToDst(F.when(through < Pregel.dst("length"), through))
             .aggMsgs(F.min(Pregel.msg()))
             .run()
-            .cache()
         )
-        lengths.count()
-
-        def later() -> dict[str, Any]:
-            ids, length = self._columns(lengths, "length")
-            return {"ids": ids, "value": length}
-
-        return later
+        return self._answer(lengths, "length")
 
     def bfs(self) -> Later:
         origin = self.graph.origin
-        hops = self.turned.shortestPaths(landmarks=[origin]).cache()
-        hops.count()
+        hops = self.turned.shortestPaths(landmarks=[origin])
+        found = self._answer(hops, f"double(distances[{origin}])")
 
         def later() -> dict[str, Any]:
-            found = hops.selectExpr("id", f"double(distances[{origin}]) as hops")
-            ids, value = self._columns(found, "hops")
-            return {"ids": ids, "value": np.where(np.isnan(value), np.inf, value)}
+            answer = found()
+            value = answer["value"]
+            return answer | {"value": np.where(np.isnan(value), np.inf, value)}
 
         return later
 
-    def _columns(self, frame: Any, name: str) -> tuple[Any, Any]:
-        table = frame.select("id", name).toArrow()
-        frame.unpersist()
-        return table["id"].to_numpy(), table[name].to_numpy()
+    def _answer(self, frame: Any, value: str) -> Later:
+        """Compute a frame now, and hand over an expression of it later."""
+        frame = frame.cache()
+        frame.count()
+
+        def later() -> dict[str, Any]:
+            table = frame.selectExpr("id", f"{value} as value").toArrow()
+            frame.unpersist()
+            return {"ids": table["id"].to_numpy(), "value": table["value"].to_numpy()}
+
+        return later
 
 
 def _why(what: str) -> str:

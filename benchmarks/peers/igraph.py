@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.peers import Later, Peer, _arrays, require
+from benchmarks.peers import Later, require
+from benchmarks.peers._arrays import OnArrays, compact
 
 
-class IGraph(Peer):
+class IGraph(OnArrays):
     title = "igraph"
     about = (
         "One thread. Text is read by Graph.Read_Ncol, Parquet by pyarrow into Graph(n, edges). Its "
@@ -24,11 +25,6 @@ class IGraph(Peer):
         self.igraph = require("igraph", "igraph")
         return {"igraph": self.igraph.__version__}
 
-    def release(self) -> None:
-        self.loaded: Any = None
-        self.simple: Any = None
-        self.ids: Any = None
-
     def prepare(self, measure: str) -> None:
         if measure == "lcc" and self.simple is None:
             self.simple = self.loaded.as_undirected(mode="collapse")
@@ -41,9 +37,8 @@ class IGraph(Peer):
         self.ids = np.array(self.loaded.vs["name"], dtype=np.int64)
         return self._counts
 
-    def load_parquet(self) -> Later:
-        source, target, value = _arrays.parquet(self.graph.parquet, self.settings.cores)
-        self.ids, source, target = _arrays.compact(source, target)
+    def build(self, source: Any, target: Any, value: Any) -> Later:
+        self.ids, source, target = compact(source, target)
         pairs = np.column_stack((source, target))
         self.loaded = self.igraph.Graph(n=self.ids.size, edges=pairs, directed=True)
         self.loaded.es["weight"] = value
@@ -52,31 +47,19 @@ class IGraph(Peer):
     def _counts(self) -> dict[str, Any]:
         return {"vertices": self.loaded.vcount(), "edges": self.loaded.ecount()}
 
-    @property
-    def _origin(self) -> int:
-        return int(np.nonzero(self.ids == self.graph.origin)[0][0])
-
     def pagerank_converged(self) -> Later:
         rank = self.loaded.pagerank(damping=0.85)
-        return lambda: {
-            "ids": self.ids,
-            "value": np.array(rank),
-            "definition": "_converged",
-            "error": 1e-6,
-        }
+        return self.answer(rank, definition="_converged", error=1e-6)
 
     def components(self) -> Later:
-        found = self.loaded.connected_components(mode="weak")
-        return lambda: {"ids": self.ids, "value": np.array(found.membership)}
+        return self.answer(self.loaded.connected_components(mode="weak").membership)
 
     def shortest_paths(self) -> Later:
-        distance = self.loaded.distances(self._origin, weights="weight", mode="out")
-        return lambda: {"ids": self.ids, "value": np.array(distance[0])}
+        return self.answer(self.loaded.distances(self.origin, weights="weight", mode="out")[0])
 
     def bfs(self) -> Later:
-        distance = self.loaded.distances(self._origin, mode="out")
-        return lambda: {"ids": self.ids, "value": np.array(distance[0])}
+        return self.answer(self.loaded.distances(self.origin, mode="out")[0])
 
     def lcc(self) -> Later:
         found = self.simple.transitivity_local_undirected(mode="zero")
-        return lambda: {"ids": self.ids, "value": np.array(found), "definition": "_undirected"}
+        return self.answer(found, definition="_undirected")

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.peers import Later, Peer, _arrays, require
+from benchmarks.peers import Later, require
+from benchmarks.peers._arrays import OnArrays, compact, simple_pairs
 
 
-class NetworKit(Peer):
+class NetworKit(OnArrays):
     title = "NetworKit"
     about = (
         "One OpenMP thread per core. EdgeListReader drops duplicate edges, so columns are read by "
@@ -27,21 +28,10 @@ class NetworKit(Peer):
         self.nk.setNumberOfThreads(self.settings.cores)
         return {"networkit": self.nk.__version__}
 
-    def release(self) -> None:
-        self.loaded: Any = None
-        self.unweighted: Any = None
-        self.simple: Any = None
-        self.ids: Any = None
-        self.pairs: Any = None
+    held = ("loaded", "unweighted", "simple", "pairs")
 
-    def load_text(self) -> Later:
-        return self._build(*_arrays.text(self.graph.text, self.settings.cores))
-
-    def load_parquet(self) -> Later:
-        return self._build(*_arrays.parquet(self.graph.parquet, self.settings.cores))
-
-    def _build(self, source: Any, target: Any, value: Any) -> Later:
-        self.ids, source, target = _arrays.compact(source, target)
+    def build(self, source: Any, target: Any, value: Any) -> Later:
+        self.ids, source, target = compact(source, target)
         self.pairs = source.astype(np.uint64), target.astype(np.uint64)
         self.loaded = self.nk.GraphFromCoo(
             (value.astype(np.float64), self.pairs), n=self.ids.size, weighted=True, directed=True
@@ -54,7 +44,7 @@ class NetworKit(Peer):
     def prepare(self, measure: str) -> None:
         if measure == "lcc" and self.simple is None:
             source, target = (column.astype(np.int64) for column in self.pairs)
-            low, high = _arrays.simple_pairs(source, target, self.ids.size)
+            low, high = simple_pairs(source, target, self.ids.size)
             distinct = low.astype(np.uint64), high.astype(np.uint64)
             self.simple = self.nk.GraphFromCoo(distinct, n=self.ids.size)
         elif measure not in ("lcc", "shortest_paths") and self.unweighted is None:
@@ -74,16 +64,11 @@ class NetworKit(Peer):
         if rounds:
             rank.maxIterations = rounds
         rank.run()
-        return lambda: {
-            "ids": self.ids,
-            "value": np.array(rank.scores()),
-            "definition": definition,
-            "error": error,
-        }
+        return self.answer(rank.scores(), definition=definition, error=error)
 
     def components(self) -> Later:
         found = self.nk.components.WeaklyConnectedComponents(self.unweighted).run()
-        return lambda: {"ids": self.ids, "value": np.array(found.getPartition().getVector())}
+        return self.answer(found.getPartition().getVector())
 
     def shortest_paths(self) -> Later:
         return self._distances(self.nk.distance.Dijkstra, self.loaded)
@@ -92,8 +77,7 @@ class NetworKit(Peer):
         return self._distances(self.nk.distance.BFS, self.unweighted)
 
     def _distances(self, kind: Any, graph: Any) -> Later:
-        origin = int(np.searchsorted(self.ids, self.graph.origin))
-        search = kind(graph, origin, storePaths=False).run()
+        search = kind(graph, self.origin, storePaths=False).run()
 
         def later() -> dict[str, Any]:
             distance = np.array(search.getDistances())
@@ -104,8 +88,4 @@ class NetworKit(Peer):
 
     def lcc(self) -> Later:
         found = self.nk.centrality.LocalClusteringCoefficient(self.simple, turbo=True).run()
-        return lambda: {
-            "ids": self.ids,
-            "value": np.array(found.scores()),
-            "definition": "_undirected",
-        }
+        return self.answer(found.scores(), definition="_undirected")

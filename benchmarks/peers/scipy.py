@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.peers import Later, Peer, _arrays, require
+from benchmarks.peers import Later, require
+from benchmarks.peers._arrays import OnArrays, compact
 
 
-class SciPy(Peer):
+class SciPy(OnArrays):
     title = "SciPy"
     about = (
         "One thread, except that pyarrow reads files on all cores; ids are made 0..n-1 by a table "
@@ -25,19 +26,10 @@ class SciPy(Peer):
         self.csgraph = require("scipy.sparse.csgraph", "scipy")
         return {"scipy": require("scipy", "scipy").__version__, "numpy": np.__version__}
 
-    def release(self) -> None:
-        self.ids: Any = None
-        self.edges: Any = None
-        self.flow: Any = None
+    held = ("edges", "flow")
 
-    def load_text(self) -> Later:
-        return self._build(*_arrays.text(self.graph.text, self.settings.cores))
-
-    def load_parquet(self) -> Later:
-        return self._build(*_arrays.parquet(self.graph.parquet, self.settings.cores))
-
-    def _build(self, source: Any, target: Any, value: Any) -> Later:
-        self.ids, source, target = _arrays.compact(source, target)
+    def build(self, source: Any, target: Any, value: Any) -> Later:
+        self.ids, source, target = compact(source, target)
         n = self.ids.size
         source, target = source.astype(np.int32), target.astype(np.int32)
         degree = np.bincount(source, minlength=n)
@@ -62,19 +54,17 @@ class SciPy(Peer):
         for _ in range(10):
             lost = rank[self.sinks].sum() / n
             rank = 0.15 / n + 0.85 * (self.flow @ rank + lost)
-        return lambda: {"ids": self.ids, "value": rank}
+        return self.answer(rank)
 
     def components(self) -> Later:
         _, label = self.csgraph.connected_components(self.edges, directed=True, connection="weak")
-        return lambda: {"ids": self.ids, "value": label}
+        return self.answer(label)
 
     def shortest_paths(self) -> Later:
-        at = np.searchsorted(self.ids, self.graph.origin)
-        distance = self.csgraph.dijkstra(self.edges, directed=True, indices=at)
-        return lambda: {"ids": self.ids, "value": distance}
+        return self.answer(self.csgraph.dijkstra(self.edges, directed=True, indices=self.origin))
 
     def bfs(self) -> Later:
-        at = np.searchsorted(self.ids, self.graph.origin)
+        at = self.origin
         order, before = self.csgraph.breadth_first_order(self.edges, at, directed=True)
 
         def depths() -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""What the suite `state` is made of: floors, processes that are cold, and the table."""
+"""Floors of the suite ``state``, and columns as bytes."""

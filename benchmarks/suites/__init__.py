@@ -1,1 +1,1 @@
-"""The suites: each has ``main(arguments) -> exit status``."""
+"""The suites: each module declares one as ``SUITE``."""

@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import cells
-from benchmarks.batch import runner as batch
-from benchmarks.batch.runner import MeasureResult, SystemResult
+from benchmarks import systems as batch
 from benchmarks.document import Chart, Table, bars, lines
 from benchmarks.evolving import beside, instants
 from benchmarks.evolving.beside import MODULE, Beside, graph_name
@@ -34,6 +33,7 @@ from benchmarks.processes import Limits
 from benchmarks.programs import TINY_SCALE
 from benchmarks.runner import CaseProcess, CaseResult, SuiteResults, run_case
 from benchmarks.suite import CaseSuite, Part, Parts, filled, grouped
+from benchmarks.systems import MeasureResult, SystemResult
 from benchmarks.targets import Target, median
 
 CASES: dict[str, Callable[[Context], None]] = {

@@ -27,7 +27,7 @@ from benchmarks.document import Table, bars
 from benchmarks.graphs import BenchGraph
 from benchmarks.options import names, option
 from benchmarks.peers import Peer, Settings
-from benchmarks.peers._spark import pairs, scala_jar
+from benchmarks.peers._spark import NUMBERS, pairs, scala_jar
 from benchmarks.peers.graphframes import GraphFrames
 from benchmarks.peers.graphx import GraphX
 from benchmarks.peers.ours import Ours
@@ -184,9 +184,6 @@ PROGRAMS: dict[str, Ported] = {
 """By name."""
 
 
-_NUMBERS = r"^\((-?\d+),([-+.\w]+)\)$"
-
-
 _ROOT = HERE.parent.parent
 Answer = Callable[[], tuple[Any, Any]]
 
@@ -274,7 +271,7 @@ class GraphXPrograms(_Programs, GraphX):
         scala = getattr(self.jvm.ported, program.scala)
         self.result = result = scala.run(self.loaded, *self.given(program))
         result.count()
-        return lambda: pairs(result, self.settings.scratch, _NUMBERS)
+        return lambda: pairs(result, self.settings.scratch, NUMBERS)
 
     def forget(self) -> None:
         self.result.unpersist(True)

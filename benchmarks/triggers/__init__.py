@@ -1,1 +1,1 @@
-"""Triggers on tables that change, beside batch jobs on all of them: the Domino paper, section 6."""
+"""What the suite ``triggers`` shares with the program that Pathway runs."""

@@ -47,10 +47,10 @@ def options(*words: str) -> argparse.Namespace:
 
 
 def test_options_go_to_the_suites_that_take_them(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(Suite, "load", lambda self: argparse.Namespace(QUICK=("--repeats", "1")))
+    monkeypatch.setattr(Suite, "load", lambda self: argparse.Namespace(quick="--repeats 1"))
     asked = options("--quick", "--scale", "12", "--edges", "e.txt", "--out", "O", "--cache", "C")
     places = ["--out", "O", "--cache", "C"]
-    both, none = Suite("a", "m", ("--scale", "--edges")), Suite("b", "m")
+    both, none = Suite("a", ("--scale", "--edges")), Suite("b")
     assert every.arguments_for(both, asked) == [
         "--repeats", "1", "--scale", "12", "--edges", "e.txt", *places,
     ]  # fmt: skip

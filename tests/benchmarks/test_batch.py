@@ -24,12 +24,13 @@ from benchmarks import (
     measures,
     processes,
     rmat,
+    systems,
 )
-from benchmarks.batch import report, results, runner
 from benchmarks.document import Chart, Table, opened
 from benchmarks.measures import BY_NAME
 from benchmarks.peers import Settings, Unavailable, peer
 from benchmarks.suites import batch
+from benchmarks.suites.batch import SUITE, OnGraph, Results, Sizes
 
 MACHINE = {"versions": {}, "date": "", "processor": "", "cores": 2, "memory": 1}
 MACHINE |= {"system": "", "revision": "", "python": "", "load_average": 0}
@@ -146,7 +147,7 @@ def test_smoke_run_without_spark(
     monkeypatch.setattr(batch, "_SMALL_SCALE", 8)
     out = tmp_path / "out"
     command = ["--scale", "9", "--repeats", "2", "--systems", "scipy,networkx"]
-    assert batch.main([*command, "--out", str(out), "--cache", str(cache)]) == 0
+    assert SUITE.main([*command, "--out", str(out), "--cache", str(cache)]) == 0
     (path,) = out.glob("batch-r-mat-9-2*.json")
     saved = json.loads(path.read_text())
     assert [result["graph"]["scale"] for result in saved["results"]] == [9, 8]
@@ -191,11 +192,11 @@ def test_every_answer_of_a_system_on_arrays_is_right(
 
 def test_a_disturbed_run_is_not_quotable(graph: graphs.BenchGraph):
     def text(others: float) -> str:
-        outcome = runner.MeasureResult([0.1, 0.2], others=others)
-        standing = runner.SystemResult("ours", "ours", "", outcomes={"load_text": outcome})
-        run = results.Run(MACHINE, ["bench", "batch"], {"cores": 2})
-        run.results.append((replace(graph, scale=20), [standing]))
-        return document.markdown(report.of_run(run))
+        outcome = systems.MeasureResult([0.1, 0.2], others=others)
+        standing = systems.SystemResult("ours", "ours", "", outcomes={"load_text": outcome})
+        results = Results(MACHINE, ["bench", "batch"], Sizes())
+        results.graphs.append(OnGraph(replace(graph, scale=20), [standing]))
+        return document.markdown(SUITE.document(results))
 
     assert "⚠ 45%" in text(0.45)
     assert "Not to be quoted" in text(0.45)
@@ -205,19 +206,19 @@ def test_a_disturbed_run_is_not_quotable(graph: graphs.BenchGraph):
 
 
 def test_tables_and_charts_say_the_same(graph: graphs.BenchGraph):
-    def standing(system: str, times: float, unavailable: str | None = None) -> runner.SystemResult:
+    def standing(system: str, times: float, unavailable: str | None = None) -> systems.SystemResult:
         outcomes = {
-            name: runner.MeasureResult([0.1 * times, 0.2 * times, 0.4 * times])
+            name: systems.MeasureResult([0.1 * times, 0.2 * times, 0.4 * times])
             for name in ("load_text", "pagerank", "components")
         }
-        return runner.SystemResult(system, system, "", {}, unavailable, outcomes, 1 << 30)
+        return systems.SystemResult(system, system, "", {}, unavailable, outcomes, 1 << 30)
 
-    run = results.Run(MACHINE, ["bench", "batch"], {"cores": 2})
+    results = Results(MACHINE, ["bench", "batch"], Sizes())
     small = replace(graph, scale=20, edges=2_000_000, vertices=1_000_000)
     everyone = [standing("ours", 1), standing("other", 10), standing("none", 1, "nobody has it")]
-    run.results.append((small, everyone))
-    run.results.append((replace(small, name="more", edges=4_000_000), everyone[1:]))
-    section, _, against = report.of_run(run).sections
+    more = replace(small, name="more", edges=4_000_000)
+    results.graphs = [OnGraph(small, everyone), OnGraph(more, everyone[1:])]
+    section, _, against = SUITE.document(results).sections
     assert "- none: not available: nobody has it" in section.text
     tables = {part.title: part for part in section.parts if isinstance(part, Table)}
     assert tables["Seconds"].head == ["", "ours", "other"]
@@ -294,9 +295,7 @@ def test_a_bad_edge_file_is_refused_in_a_line(
         (tmp_path / "bad.txt").write_text(text)
         with pytest.raises(ValueError, match=r"^bad\.txt:.*"):
             edge_files.read([tmp_path / "bad.txt"])
-    with pytest.raises(SystemExit) as stop:
-        batch.main(["--edges", str(tmp_path / "bad.txt"), "--cache", str(cache)])
-    assert stop.value.code == 2
+    assert SUITE.main(["--edges", str(tmp_path / "bad.txt"), "--cache", str(cache)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 
@@ -337,11 +336,11 @@ def test_limits_and_failures_leave_the_rest(
     (tmp_path / "slow_peer.py").write_text(PEER)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.syspath_prepend(str(tmp_path))
-    limits = runner.Limits(seconds=5, memory=4 << 30, repeats=1, budget=1, cores=1)
+    limits = systems.Limits(seconds=5, memory=4 << 30, repeats=1, budget=1, cores=1)
 
-    def run(system: str) -> runner.SystemResult:
+    def run(system: str) -> systems.SystemResult:
         bigger = graphs.of_scale(9, cache)
-        return runner.run(system, bigger, graph, list(BY_NAME), limits, tmp_path, print)
+        return systems.run(system, bigger, graph, list(BY_NAME), limits, tmp_path, print)
 
     outcomes = run("slow_peer:Slow").outcomes
     assert outcomes["load_text"].problem is not None
@@ -353,10 +352,10 @@ def test_limits_and_failures_leave_the_rest(
 
 
 def test_bad_arguments_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path):
-    assert batch.main(["--systems", "nobody"]) == 2
-    assert batch.main(["--measures", "nothing"]) == 2
-    for arguments in (["--scale", "x"], ["--edges", str(tmp_path / "none")]):
-        with pytest.raises(SystemExit) as stop:
-            batch.main([*arguments, "--cache", str(tmp_path)])
-        assert stop.value.code == 2
+    none = ["--edges", str(tmp_path / "none"), "--cache", str(tmp_path)]
+    for bad in (["--systems", "nobody"], ["--measures", "nothing"], none):
+        assert SUITE.main(bad) == 2
+    with pytest.raises(SystemExit) as stop:
+        SUITE.main(["--scale", "x", "--cache", str(tmp_path)])
+    assert stop.value.code == 2
     assert "Traceback" not in capsys.readouterr().err

@@ -1,11 +1,16 @@
 """Runs the systems in turn, each in its own process, with limits of time and memory.
 
 A measure that takes too long, or needs too much memory, ends the process; the measures after it are
-tried in a new one. What was measured before stays.
+tried in a new one. What was measured before stays. The process is ``python -m benchmarks.systems``:
+it has a `Job` as JSON on standard input, and tells events as lines of JSON in the file which the
+job names, because Spark writes to standard output. Answers go to ``.npz`` files in the job's
+scratch folder. The parent sees what is being measured from the events.
 """
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
 import sys
 import time
@@ -17,10 +22,105 @@ from typing import Any
 import numpy as np
 
 from benchmarks import processes
-from benchmarks.batch.system_process import Job
 from benchmarks.graphs import BenchGraph
 from benchmarks.measures import BY_NAME, facts_only
-from benchmarks.peers import Settings, peer
+from benchmarks.peers import Later, Peer, Settings, Unavailable, peer
+from benchmarks.processes import Events, Others
+from benchmarks.timing import seconds, timed
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a child is to do.
+
+    ``repeats`` per measure, fewer when together they take longer than ``budget`` seconds.
+    """
+
+    system: str
+    graph: str
+    tiny: str
+    measures: list[str]
+    repeats: int
+    budget: float
+    settings: dict[str, Any]
+    events: str
+
+
+class Turn:
+    """A system's turn on one graph: loads it when a measure needs it loaded, times, tells."""
+
+    def __init__(self, system: Peer, folder: str) -> None:
+        self.system = system
+        self.system.graph = BenchGraph.open(folder)
+        self.loaded = False
+
+    def once(self, name: str) -> tuple[float, Later]:
+        """Run one measure: (seconds, what hands over the answer)."""
+        if BY_NAME[name].load:
+            self.loaded = False
+            self.system.release()
+            gc.collect()
+        found = timed(getattr(self.system, name))
+        self.loaded = self.loaded or BY_NAME[name].load
+        return found
+
+    def ready(self, name: str) -> float:
+        """Load the graph if no measure did, prepare; returns the seconds of preparing."""
+        if BY_NAME[name].load:
+            return 0.0
+        if not self.loaded:
+            offered = self.system.offers()
+            self.once("load_parquet" if "load_parquet" in offered else "load_text")
+        return seconds(lambda: self.system.prepare(name))
+
+
+def main() -> None:
+    """Do the job on standard input. Every ending is told as an event, an error too."""
+    job = Job(**json.load(sys.stdin))
+    events = Events(job.events)
+    try:
+        system = peer(job.system)(Settings(**job.settings))
+        events.tell("ready", versions=system.start())
+    except Unavailable as reason:
+        events.tell("unavailable", why=" ".join(str(reason).split()))
+        return
+    except Exception as error:
+        events.tell("unavailable", why=f"it does not start: {type(error).__name__}: {error}"[:300])
+        raise
+    try:
+        events.tell("begin", measure="warm")
+        turn = Turn(system, job.tiny)
+        for name in job.measures:
+            with contextlib.suppress(Exception):  # what fails here fails below, and is told there
+                turn.ready(name)
+                turn.once(name)
+        system.release()
+        turn = Turn(system, job.graph)
+        for name in job.measures:
+            _measure(turn, job, name, events)
+    finally:
+        with contextlib.suppress(Exception):
+            system.stop()
+
+
+def _measure(turn: Turn, job: Job, name: str, events: Events) -> None:
+    try:
+        events.tell("begin", measure="load")
+        prepared = turn.ready(name)
+        seconds: list[float] = []
+        load = Others()
+        while not seconds or (len(seconds) < job.repeats and sum(seconds) < job.budget):
+            later = None  # the former answer's memory is not the next run's
+            events.tell("begin", measure=name)
+            passed, later = turn.once(name)
+            seconds.append(passed)
+        events.tell("took", measure=name, seconds=seconds, prepared=prepared, others=load.share())
+        assert later is not None
+        answer = Path(job.settings["scratch"]) / f"{job.system}-{name}.npz"
+        np.savez(answer, **later())
+        events.tell("end", measure=name, answer=str(answer))
+    except Exception as error:  # told to the parent, which shows it in the table
+        events.tell("failed", measure=name, why=f"{type(error).__name__}: {error}"[:300])
 
 
 @dataclass(slots=True)
@@ -72,46 +172,23 @@ def run(
     """Measure one system on one graph, and check each answer before its time is kept."""
     kind = peer(system)
     standing = SystemResult(system, kind.title, " ".join(kind.about.split()))
+    settings = asdict(Settings(limits.cores, limits.memory, str(scratch)))
     todo = [name for name in measures if name in kind.offers()]
     while todo and standing.unavailable is None:
-        for name in _turn(standing, graph, tiny, todo, limits, scratch, say):
-            todo.remove(name)
+        events = scratch / f"{system}-{len(standing.outcomes)}.jsonl"
+        job = Job(
+            system, graph.folder, tiny.folder, todo, limits.repeats, limits.budget, settings,
+            str(events),
+        )  # fmt: skip
+        watch = _Watch(standing, graph, limits, say)
+        status = processes.follow(
+            [sys.executable, "-m", "benchmarks.systems"], asdict(job), events,
+            scratch / f"{system}.log", watch.hear, watch.look,
+            lambda watch=watch: 0.02 if watch.current == "memory" else 0.2,
+        )  # fmt: skip
+        settled = watch.settled(todo, status)
+        todo = [name for name in todo if name not in settled]
     return standing
-
-
-def _turn(
-    standing: SystemResult,
-    graph: BenchGraph,
-    tiny: BenchGraph,
-    todo: list[str],
-    limits: Limits,
-    scratch: Path,
-    say: Callable[[str], None],
-) -> list[str]:
-    """One child process; returns the measures that are settled, at least one."""
-    events = scratch / f"{standing.system}-{len(standing.outcomes)}.jsonl"
-    settings = Settings(limits.cores, limits.memory, str(scratch))
-    job = Job(
-        standing.system,
-        graph.folder,
-        tiny.folder,
-        todo,
-        limits.repeats,
-        limits.budget,
-        asdict(settings),
-        str(events),
-    )
-    watch = _Watch(standing, graph, limits, say)
-    status = processes.follow(
-        [sys.executable, "-m", "benchmarks.batch.system_process"],
-        asdict(job),
-        events,
-        scratch / f"{standing.system}.log",
-        watch.hear,
-        watch.look,
-        lambda: 0.02 if watch.current == "memory" else 0.2,
-    )
-    return watch.settled(todo, status)
 
 
 class _Watch:
@@ -188,13 +265,15 @@ class _Watch:
             problem = self.fatal or f"its process ended with status {status}"
             loads = [name for name in todo if BY_NAME[name].load and name in left]
             # Without a way to load nothing else can be tried.
-            alone = self.current in loads and len(peer_loads(self.standing.system)) == 1
+            alone = (
+                self.current in loads
+                and sum(BY_NAME[name].load for name in peer(self.standing.system).offers()) == 1
+            )
             blamed = [self.current] if self.current in left and not alone else left
             for name in blamed:
                 self.keep(name, MeasureResult(problem=problem))
         return [name for name in todo if name in self.standing.outcomes]
 
 
-def peer_loads(system: str) -> list[str]:
-    """The measures by which a system loads a graph."""
-    return [name for name in peer(system).offers() if BY_NAME[name].load]
+if __name__ == "__main__":
+    main()
