@@ -70,12 +70,10 @@ class RecomputedPartition(ArenaPartition):
 
     @property
     def aggregates(self) -> dict[str, Any]:
-        """The values that aggregators read last."""
         return dict(self.arena.meta["aggregates"])
 
     @property
     def pending(self) -> int:
-        """The number of vertices that are to gather."""
         return 0 if self.arena.meta["settled"] else self.graph.vertices
 
     def take(

@@ -7,7 +7,7 @@ import resource
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol, Self, cast
+from typing import Any, cast
 
 from numpy.typing import NDArray
 
@@ -18,20 +18,15 @@ from vertexsdk.engine._arena_partition import ArenaPartition
 from vertexsdk.engine._events_loop_partition import EventsLoopPartition
 from vertexsdk.engine._history_partition import HistoryPartition
 from vertexsdk.engine._local_partition import LocalPartition
+from vertexsdk.engine._loop_partition import LoopPartition
 from vertexsdk.engine._recomputed_partition import RecomputedPartition
 from vertexsdk.engine.answer_checks import not_finite
 from vertexsdk.engine.auto_bound import BoundChoice
-from vertexsdk.engine.commands import (
-    CreatePartition,
-    LoopCommand,
-    LoopReport,
-    RestoreState,
-    Strategy,
-)
+from vertexsdk.engine.commands import LoopCommand, LoopReport, Strategy
 from vertexsdk.engine.incremental_partition import IncrementalPartition
 from vertexsdk.engine.run_partition import RunPartition
-from vertexsdk.engine.snapshot_writer import SnapshotWriter, WriteSnapshot
-from vertexsdk.engine.snapshots import SnapshotPart, SnapshotRequest
+from vertexsdk.engine.snapshot_writer import SnapshotWriter
+from vertexsdk.engine.snapshots import SnapshotPart
 from vertexsdk.engine.supersteps import Steps
 from vertexsdk.errors import LostError, RunError
 from vertexsdk.graph.changes.changes import described_changes
@@ -194,7 +189,7 @@ class LoopTask:
                 writer = _writers[self.key, partition] = SnapshotWriter(self.plan.store)
             began = time.perf_counter()
             part = SnapshotPart(request.number)
-            part.state, write = live.snapshot(request)
+            part.state, write = live.capture(request)
             writer.write(part, write, began, waits=request.waits)
         if writer is not None:
             report.snapshots = writer.finished()
@@ -261,100 +256,6 @@ def forget(key: str, partitions: int) -> None:
     for partition in range(partitions):
         _partitions.pop((key, partition), None)
         _writers.pop((key, partition), None)
-
-
-Array = NDArray[Any]
-
-
-class LoopPartition(Protocol):
-    """A graph and a program's state on it, which continues from before or is computed anew.
-
-    Attributes:
-        plan: plan of the loop.
-        refused: the last batch was refused, as a change met no edge.
-        restarted: why iterations began with `init` again in this command, or "".
-        bytes_sent: bytes to other partitions in this command, without those that `iterate` reports.
-    """
-
-    plan: Plan
-    refused: bool
-    restarted: str
-    bytes_sent: int
-
-    @property
-    def begun(self) -> bool:
-        """True if iterations continue from the previous state."""
-
-    @property
-    def clock(self) -> int:
-        """The number of iterations; it never falls."""
-
-    @property
-    def pending(self) -> int:
-        """The number of vertices that are to gather."""
-
-    @property
-    def vertices(self) -> int:
-        """The number of vertices of the partition."""
-
-    @property
-    def edges(self) -> int:
-        """The number of edges of the partition; each edge counts in one partition."""
-
-    @property
-    def aggregates(self) -> dict[str, Any]:
-        """The values that aggregators read last."""
-
-    def create(self, create: CreatePartition) -> Steps[None]:
-        """Begin with a graph, before iteration 0."""
-
-    def fork(self) -> Self:
-        """Return a partition with the same content, to be changed apart from this one."""
-
-    def enter(self, plan: Plan) -> None:
-        """Continue as a partition of another loop."""
-
-    def supersede(self, other: Self) -> None:
-        """Continue in the place of a partition, of which this is a fork."""
-
-    def close(self) -> None:
-        """Free the memory; the partition is no longer used."""
-
-    def add_names(self, codes: Array, offsets: Array, data: Array) -> None:
-        """Add names of vertices, packed, each with a code that none has yet."""
-
-    def new_names(self) -> list[str]:
-        """Names that came up here since the last call and have no code yet."""
-
-    def take(
-        self, columns: Mapping[str, Array], *, strict: bool
-    ) -> Steps[tuple[dict[str, int], list[int], int]]:
-        """Take in changes, in order; with `strict` none if one of them is absent.
-
-        Args:
-            columns: `kind`, `source`, `target` and `value` as those of `Changes`, ids as int64;
-                for events programs also `sent` (`Deltas.columns`).
-
-        Returns:
-            Counts by the names of `COUNTS`, the changes which were absent, and vertices touched. A
-            change is counted by the partition of its source.
-        """
-
-    def iterate(self, command: LoopCommand, report: LoopReport) -> Steps[None]:
-        """Iterate to the end of the run or fixed point, or as far as the command allows."""
-
-    def written(self) -> tuple[str, dict[str, Array]] | None:
-        """The columns of a base, or of a delta of what changed since the last call, if any."""
-
-    def snapshot(self, request: SnapshotRequest) -> tuple[bool, WriteSnapshot]:
-        """Take what a snapshot is to hold, as it is now.
-
-        Returns:
-            Whether the state is in it, and what writes it, in any thread, while this continues.
-        """
-
-    def restore(self, state: RestoreState) -> Steps[None]:
-        """Have the state of a snapshot, before iteration 0."""
 
 
 _STATUS = Path("/proc/self/status")
