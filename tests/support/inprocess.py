@@ -24,7 +24,7 @@ from vertexsdk.compile.plan import Plan, shape_of, shippable
 from vertexsdk.engine import loop_task
 from vertexsdk.engine.auto_bound import BoundChoice
 from vertexsdk.engine.batch_run import compile_plan
-from vertexsdk.engine.commands import LoopCommand, LoopReport, WorkDone
+from vertexsdk.engine.commands import AnswerStart, LoopCommand, LoopReport, WorkDone
 from vertexsdk.engine.iterations import (
     combining,
     end_block,
@@ -272,7 +272,8 @@ class InProcess:
     ) -> tuple[dict[int, dict[str, Any]], WorkDone, int]:
         """Run in step; with `forget` by tasks that do not stay, each in a new worker."""
         plan = replace(plan, resident=not forget)
-        task = LoopTask(plan, "directed", plan.run, SYNCHRONOUS, run=len(self.rows))
+        start = AnswerStart("init", SYNCHRONOUS)
+        task = LoopTask(plan, "directed", plan.run, start, run=len(self.rows))
 
         def forgetful(partition: int, command: Any, blocks: Any) -> Any:
             loop_task._partitions.clear()

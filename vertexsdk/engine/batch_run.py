@@ -29,7 +29,15 @@ from vertexsdk.engine.answer_checks import (
     warn_of_strangers,
 )
 from vertexsdk.engine.auto_bound import BoundChoice, as_given, choose
-from vertexsdk.engine.commands import Budget, Command, EdgeColumns, Version, Versions, WorkDone
+from vertexsdk.engine.commands import (
+    AnswerStart,
+    Budget,
+    Command,
+    EdgeColumns,
+    Version,
+    Versions,
+    WorkDone,
+)
 from vertexsdk.engine.loop_engine import LoopEngine
 from vertexsdk.engine.loop_names import acknowledged_changes, loop_of_run, refuse_to_replace
 from vertexsdk.engine.phases import PhaseTimer
@@ -301,7 +309,7 @@ class Run:
             plan = replace(plan, resident=True)
         try:
             engine = LoopEngine(
-                self.graph, plan, "directed", choice=choice, run=info.num_vertices,
+                self.graph, plan, "directed", AnswerStart("init", choice), run=info.num_vertices,
                 phases=self.spent, title=self.title,
             )  # fmt: skip
             with closing(engine), closing(writes):

@@ -21,8 +21,7 @@ from vertexsdk.engine._local_partition import LocalPartition
 from vertexsdk.engine._loop_partition import LoopPartition
 from vertexsdk.engine._recomputed_partition import RecomputedPartition
 from vertexsdk.engine.answer_checks import not_finite
-from vertexsdk.engine.auto_bound import BoundChoice
-from vertexsdk.engine.commands import LoopCommand, LoopReport, Strategy
+from vertexsdk.engine.commands import AnswerStart, LoopCommand, LoopReport
 from vertexsdk.engine.incremental_partition import IncrementalPartition
 from vertexsdk.engine.run_partition import RunPartition
 from vertexsdk.engine.snapshot_writer import SnapshotWriter
@@ -35,7 +34,7 @@ from vertexsdk.state import EncodedSegment, SegmentRef
 from vertexsdk.state.version_writer import forget_segments, store_of_run
 from vertexsdk.transport.transport import DRIVER, Blocks
 
-_PARTITIONS: dict[Strategy, type[RecomputedPartition]] = {
+_PARTITIONS: dict[str, type[RecomputedPartition]] = {
     "init": RecomputedPartition, "local": LocalPartition, "history": HistoryPartition,
 }  # fmt: skip
 _SMALL = 1 << 18  # bytes of a segment that goes to the driver, to be stored with its version
@@ -51,23 +50,14 @@ class LoopTask:
         plan: plan of the loop.
         layout: layout of the adjacency.
         key: key of the loop's partitions in each process.
-        choice: the delay bound of a program that is computed anew; None for one that is not.
+        start: the start of the loop's answers.
         run: how many vertices the graph has that a run is on; None for a main loop or branch.
-        strategy: how an answer follows from the last one where `choice` is given.
     """
 
     def __init__(
-        self,
-        plan: Plan,
-        layout: str,
-        key: str,
-        choice: BoundChoice | None = None,
-        *,
-        run: int | None = None,
-        strategy: Strategy = "init",
+        self, plan: Plan, layout: str, key: str, start: AnswerStart, *, run: int | None = None
     ) -> None:
-        self.plan, self.layout, self.key, self.choice, self.run = plan, layout, key, choice, run
-        self.strategy = strategy
+        self.plan, self.layout, self.key, self.start, self.run = plan, layout, key, start, run
 
     def __call__(self, partition: int, command: LoopCommand, blocks: Blocks) -> Steps[None]:
         report = LoopReport(command.version + 1)
@@ -130,8 +120,7 @@ class LoopTask:
 
     def _begin_run(self, partition: int) -> RunPartition:
         assert self.run is not None
-        assert self.choice is not None
-        return RunPartition(self.plan, partition, self.run, self.choice)
+        return RunPartition(self.plan, partition, self.run, self.start.choice)
 
     def _carry_out(
         self, partition: int, command: LoopCommand, report: LoopReport
@@ -198,9 +187,10 @@ class LoopTask:
         """The partition of a program of this kind, which has no graph yet."""
         if self.plan.program.algebra is None:
             return EventsLoopPartition(self.plan, partition, undirected=self.layout == "undirected")
-        if self.choice is None:
+        if self.start.strategy == "warm":
             return IncrementalPartition(self.plan, self.layout, partition)
-        return _PARTITIONS[self.strategy](self.plan, self.layout, partition, self.choice)
+        partition_class = _PARTITIONS[self.start.strategy]
+        return partition_class(self.plan, self.layout, partition, self.start.choice)
 
     def _partition(self, partition: int, command: LoopCommand) -> LoopPartition:
         """Take the partition, or where the command says so, that of a fork in its place."""

@@ -369,7 +369,7 @@ class MainLoop(WindowedLoop):
     @property
     def from_init(self) -> str | None:
         """Why every answer starts from `init`; None if it continues from the previous state."""
-        return self._history.engine.from_init
+        return self._history.engine.start.reason
 
     @property
     def params(self) -> dict[str, Any]:
