@@ -23,7 +23,6 @@ from vertexsdk.compile.kernel_cache import compiled_plan
 from vertexsdk.compile.plan import Plan, shape_of, shippable
 from vertexsdk.engine import loop_task
 from vertexsdk.engine.auto_bound import BoundChoice
-from vertexsdk.engine.batch_run import compile_plan
 from vertexsdk.engine.commands import AnswerStart, LoopCommand, LoopReport, WorkDone
 from vertexsdk.engine.iterations import (
     combining,
@@ -36,6 +35,7 @@ from vertexsdk.engine.loop_task import LoopTask
 from vertexsdk.engine.loop_task import forget as forget_partitions
 from vertexsdk.engine.master import IterationStats
 from vertexsdk.engine.pace import Pace
+from vertexsdk.engine.precompile import compile_plan
 from vertexsdk.engine.run_partition import RunPartition
 from vertexsdk.engine.sweeps import SweepReport, Sweeps
 from vertexsdk.errors import RunError

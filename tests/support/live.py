@@ -20,7 +20,6 @@ from vertexsdk.compile.kernel_cache import compiled_plan
 from vertexsdk.compile.plan import Plan, shippable
 from vertexsdk.engine import loop_task
 from vertexsdk.engine.auto_bound import BoundChoice
-from vertexsdk.engine.batch_run import compile_plan
 from vertexsdk.engine.commands import (
     AnswerStart,
     CreatePartition,
@@ -28,6 +27,7 @@ from vertexsdk.engine.commands import (
     LoopReport,
 )
 from vertexsdk.engine.loop_task import LoopTask
+from vertexsdk.engine.precompile import compile_plan
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.program.analysis.incremental_rules import layout_of, why_from_init
 from vertexsdk.program.program import Program
