@@ -78,6 +78,7 @@ class Run:
             name.
 
     Attributes:
+        params: the value of every parameter.
         sees: what `self.loop` is.
     """
 
@@ -100,6 +101,7 @@ class Run:
         self.backend = address_or_default(backend)
         self.max_iterations = options.limit_of(program)
         self.given = dict(params or {})
+        self.params = program.bind(self.given)
         self.title, self._of_another = title or self.loop, bool(title)
         self.bar = ProgressBar(self.title, options.progress, self.max_iterations)
         self.seconds: dict[str, float] = {}
@@ -122,14 +124,13 @@ class Run:
 
     def _go(self) -> Store:
         began = time.perf_counter()
-        bound = self.program.bind(self.given)
         with ExitStack() as on_error:
             with self.spent.timed("claim"):
                 store = on_error.enter_context(open_store(self.backend))
                 refuse_other_hosts(self.graph.transport, store)  # before any job
                 self._refuse_to_replace(store, store.head(self.loop))
             with self.bar:
-                self._run_with_retries(store, bound)
+                self._run_with_retries(store)
             self.recovery.end(store)
             store.show(self.loop)
             on_error.pop_all()
@@ -137,15 +138,15 @@ class Run:
         self.statistics["spent"] = self.spent.complete(total)
         return store
 
-    def _run_with_retries(self, store: Store, bound: dict[str, Any]) -> None:
+    def _run_with_retries(self, store: Store) -> None:
         """Run to the end; where an executor is lost, from the newest snapshot or the beginning."""
         tries, reached = 0, -1
         while True:
             tries += 1
             try:
                 info = self._load()
-                params = self._codes(bound, info)
-                warn_of_strangers(self.program, bound, self.graph)
+                params = self._codes()
+                warn_of_strangers(self.program, self.params, self.graph)
                 say_unused_values(self.program, info, self.graph)
                 with self.spent.timed("claim"):
                     newest = store.claim(self.loop, check=partial(self._refuse_to_replace, store))
@@ -202,14 +203,14 @@ class Run:
         Raises:
             InputError: parameters that do not fit the graph.
         """
-        params = self._codes(self.program.bind(self.given), info)
+        params = self._codes()
         with open_store(self.backend) as store:
             return self._plan(info, params, store)
 
-    def _codes(self, bound: dict[str, Any], info: VariantInfo) -> dict[str, Any]:
+    def _codes(self) -> dict[str, Any]:
         """Return the parameters with vertex ids as codes, refusing ids that are not there."""
-        params = dict(bound)
-        for name, value in self.program.named_vertices(bound).items():
+        params = dict(self.params)
+        for name, value in self.program.named_vertices(self.params).items():
             if value is None or (isinstance(value, int) and name not in self.given):
                 continue  # a default of a user's class that stands for no vertex
             try:
@@ -292,10 +293,9 @@ class Run:
                 versions = Versions(self.options.commit_every, after, add)
                 command = Command(budget=Budget(report=self._show), versions=versions)
                 if self.recovery.active:
-                    bound = self.program.bind(self.given)
                     command = replace(
                         command,
-                        before=self.recovery.begin(engine, stored, bound, info),
+                        before=self.recovery.begin(engine, stored, self.params, info),
                         snapshots=self.recovery.snapshots(store, writes),
                     )
                 done = engine.execute(command)
@@ -308,7 +308,7 @@ class Run:
             self.graph.forget(plan.run)
         self.spent.driver(time.perf_counter() - began)
         check_answer(
-            self.program, self.program.bind(self.given), done.work, done.not_finite,
+            self.program, self.params, done.work, done.not_finite,
             info.num_edges, info.num_vertices, from_init=True,
         )  # fmt: skip
         self.statistics |= {
@@ -338,7 +338,7 @@ class Run:
         """Return the delay bound to run with over a graph that is loaded."""
         partitions, bound = self.graph.partitions, self.options.delay_bound
         if bound == "auto":
-            refused = why_synchronous(self.program, self.program.bind(self.given))
+            refused = why_synchronous(self.program, self.params)
             if refused is None and self.max_iterations is not None:
                 refused = "it is to end after a number of iterations"
             if refused is None and self.recovery.active:

@@ -25,7 +25,7 @@ from vertexsdk.engine.commands import AnswerStart, LoopCommand, LoopReport
 from vertexsdk.engine.incremental_partition import IncrementalPartition
 from vertexsdk.engine.run_partition import RunPartition
 from vertexsdk.engine.snapshot_writer import SnapshotWriter
-from vertexsdk.engine.snapshots import SnapshotPart
+from vertexsdk.engine.snapshots import SnapshotRequest
 from vertexsdk.engine.supersteps import Steps
 from vertexsdk.errors import LostError, RunError
 from vertexsdk.graph.changes.changes import described_changes
@@ -85,7 +85,7 @@ class LoopTask:
         _, live = _partitions.pop((self.key, partition), (0, None))
         if (writer := _writers.pop((self.key, partition), None)) is not None:
             writer.close()
-        if live is not None:
+        if live is not None and not isinstance(live, RunPartition):
             live.close()
 
     def _run(
@@ -98,7 +98,8 @@ class LoopTask:
         if command.begin is not None:
             yield from part.begin(command.begin, report)
         else:
-            yield from part.iterate(command, report, blocks)
+            writer = self._writer(partition, command.snapshot)
+            yield from part.iterate(command, report, blocks, writer)
         beside = report.seconds.get("commit", 0.0) + report.seconds.get("save", 0.0)
         report.seconds["kernel"] = time.perf_counter() - clock - beside
         return part
@@ -113,6 +114,7 @@ class LoopTask:
                 is_run = isinstance(other, RunPartition) and not other.plan.resident
                 if is_run and key[0] != self.key:  # what an earlier run has left in this process
                     _partitions.pop(key, None)
+                    _writers.pop(key, None)
         part = self._begin_run(partition)
         if version > 0:
             part.load(version)
@@ -156,7 +158,10 @@ class LoopTask:
             report.seconds["commit"] = time.perf_counter() - clock
         if command.restore is not None:
             yield from live.restore(command.restore)
-        self._snapshot(partition, live, command, report)
+        if (writer := self._writer(partition, command.snapshot)) is not None:
+            if command.snapshot is not None:
+                writer.take(command.snapshot, live.capture)
+            report.snapshots = writer.finished()
         report.restarted, report.names = live.restarted, live.new_names()
         report.work.bytes += live.bytes_sent
         report.aggregates = live.aggregates
@@ -168,20 +173,12 @@ class LoopTask:
         report.seconds["save"] = time.perf_counter() - clock
         return live
 
-    def _snapshot(
-        self, partition: int, live: LoopPartition, command: LoopCommand, report: LoopReport
-    ) -> None:
-        """Begin a snapshot, and report those that were stored since the last command."""
-        request, writer = command.snapshot, _writers.get((self.key, partition))
-        if request is not None and self.plan.store is not None:
-            if writer is None:
-                writer = _writers[self.key, partition] = SnapshotWriter(self.plan.store)
-            began = time.perf_counter()
-            part = SnapshotPart(request.number)
-            part.state, write = live.capture(request)
-            writer.write(part, write, began, waits=request.waits)
-        if writer is not None:
-            report.snapshots = writer.finished()
+    def _writer(self, partition: int, request: SnapshotRequest | None) -> SnapshotWriter | None:
+        """Return what stores the snapshots of a partition, if one was asked for so far."""
+        key = self.key, partition
+        if request is not None and self.plan.store is not None and key not in _writers:
+            _writers[key] = SnapshotWriter(self.plan.store)
+        return _writers.get(key)
 
     def _new(self, partition: int) -> LoopPartition:
         """The partition of a program of this kind, which has no graph yet."""

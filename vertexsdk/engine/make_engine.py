@@ -66,7 +66,7 @@ def _create(setting: Setting, graph: Graph, vertices: VertexInput | None) -> Loo
     run.sees = MAIN_LOOP
     with run.bar:
         plan = replace(run.plan(info), names=None)  # partitions keep their names
-    warn_of_strangers(program, program.bind(setting.params), graph)
+    warn_of_strangers(program, run.params, graph)
     say_unused_values(program, info, graph)
     layout = "undirected" if graph.undirected else "directed"
     start = _start(setting, graph, info, plan, run)
