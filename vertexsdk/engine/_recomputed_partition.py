@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -126,18 +127,18 @@ class _Patch:
         row, source = np.repeat(rows, degrees), slot[sources]
         here = source >= 0
         parts: dict[str, Any] = {}
-        target, moved, inbound_moved = slot[targets], self.moved, np.zeros(0, np.int64)
+        target, moved, inbound_moved = slot[targets], self.moved, np.zeros(0, np.int32)
         to_ghosts = [np.zeros(0, np.int32)] * 2
         if not self.graph.alone:
             ghosts, target, to_ghosts = self._ghosts(np.repeat(rows, lengths), targets)
             inbound, arrivals = self._inbound(row[~here], sources[~here])
             parts = {
-                "ghost_ids": ghosts.ids, "ghost_start": ghosts.start,
-                "inbound": inbound.column(self.moved[old.inbound], arrivals).astype(np.int32),
+                "ghost_ids": self.ghost_ids, "ghost_start": ghosts.start,
+                "inbound": inbound.column(self.moved[old.inbound], arrivals),
                 "inbound_start": inbound.start,
             }  # fmt: skip
             if old.producers is not None:
-                parts["producers"] = inbound.others
+                parts["producers"] = inbound.column(old.producers, inbound.others)
             moved = np.concatenate([moved, _after(self.n, ghosts.moved)])
             inbound_moved = _after(self.n, inbound.moved)
             row = np.concatenate([row[here], to_ghosts[0], arrivals])
@@ -149,7 +150,7 @@ class _Patch:
             value = out.column(value, values)
         now = replace(
             old, ids=self.ids, start=out.start, value=value,
-            target=out.column(_mapped(moved, old.target), target.astype(np.int32)),
+            target=out.mapped(old.target, moved, target),
             reverse=None if old.reverse is None else out.column(old.reverse, reverse), **parts,
         )  # fmt: skip
         slots = np.unique(np.concatenate([rows, to_ghosts[0]]))
@@ -176,6 +177,7 @@ class _Patch:
             ghosts = _Merged(
                 old.ghost_start, old.ghost_ids, old.ids[source], ~self.changed[source], *given
             )
+            self.ghost_ids = ghosts.column(old.ghost_ids, given[1])
             slots[away] = n + ghosts.places
             return ghosts, slots, [slots[away], row[away]]
         lengths, sources, _, _ = self._rows_of(self.mirrors, incoming=True)
@@ -188,8 +190,9 @@ class _Patch:
         ghosts = _Merged(
             old.ghost_start, old.ghost_ids, none[0], kept, owner[used], self.id_of[used], none[1]
         )
-        self.slot[index.find(ghosts.ids)] = n + np.arange(len(ghosts.ids))
-        ghosts.moved = np.where(at < 0, -1, np.maximum(self.slot[at] - n, -1))
+        self.ghost_ids = ghosts.column(old.ghost_ids, self.id_of[used])
+        self.slot[index.find(self.ghost_ids)] = n + np.arange(len(self.ghost_ids))
+        ghosts.moved = np.where(at < 0, -1, np.maximum(self.slot[at] - n, -1)).astype(np.int32)
         edges = [np.repeat(self.slot[used], lengths[lengths > 0]), self.slot[sources]]
         return ghosts, self.slot[targets], edges
 
@@ -233,14 +236,14 @@ class _Patch:
         lengths = np.bincount(np.searchsorted(rows, row), minlength=len(rows))
         into = _Splice(old.in_start, moved, count, rows, lengths, self.threads)
         fresh = source[np.lexsort((source, row))].astype(np.int32)
-        now = replace(
-            now, in_start=into.start, in_source=into.column(_mapped(entries, old.in_source), fresh)
-        )
+        in_source = into.mapped(old.in_source, entries, fresh)
+        now = replace(now, in_start=into.start, in_source=in_source)
         if now.producers is None or old.in_order is None:
             return now
-        producer = np.concatenate([now.ids, now.producers])[source]
+        producer = now.ids[np.minimum(source, self.n - 1)]
+        producer[source >= self.n] = now.producers[source[source >= self.n] - self.n]
         fresh = source[np.lexsort((source, producer, row))].astype(np.int32)
-        in_order = into.column(_mapped(entries, old.in_order), fresh)
+        in_order = into.mapped(old.in_order, entries, fresh)
         return replace(
             now, in_order=in_order, inbound_order=order_inbound(now.producers, now.inbound_start)
         )
@@ -251,9 +254,9 @@ class _Merged:
 
     Attributes:
         start: int64[P + 1], the bounds of each partition's.
-        ids, others: the ids of all, and of their producers.
-        moved: the new number of each one before, -1 for those that went.
+        moved: the new number (int32) of each one before, -1 for those that went.
         places: the number of each new one.
+        others: the producers of the new ones.
 
     Args:
         start, ids, others: as they were.
@@ -265,44 +268,59 @@ class _Merged:
         self, start: Array, ids: Array, others: Array, kept: Array, group: Array, fresh: Array,
         producer: Array,
     ) -> None:  # fmt: skip
-        bounds = np.concatenate([[0], np.cumsum(kept)])[start]
-        self._kept = np.flatnonzero(kept)
-        old_ids, old_others = ids[self._kept], others[self._kept]
         order = np.lexsort((producer, fresh, group))
-        at = np.empty(len(order), np.int64)
-        search: Any = _search
-        search(bounds, old_ids, old_others, group[order], fresh[order], producer[order], at)
+        self.others = producer
+        self.moved = np.empty(len(ids), np.int32)
+        places = np.empty(len(order), np.int64)
+        merge: Any = _merge
+        merge(
+            start, ids, others, kept, group[order], fresh[order], producer[order], self.moved,
+            places,
+        )  # fmt: skip
         self.places = np.empty(len(order), np.int64)
-        self.places[order] = at + np.arange(len(order))
-        shift = np.cumsum(np.bincount(at, minlength=len(old_ids) + 1))[: len(old_ids)]
-        self._at = np.arange(len(old_ids)) + shift
-        self.moved = np.full(len(ids), -1)
-        self.moved[self._kept] = self._at
+        self.places[order] = places
         counts = np.bincount(group, minlength=len(start) - 1)
-        self.start = (bounds + np.concatenate([[0], np.cumsum(counts)])).astype(np.int64)
-        self.ids, self.others = self.column(ids, fresh), self.column(others, producer)
+        counts += [np.count_nonzero(kept[a:z]) for a, z in itertools.pairwise(start.tolist())]
+        self.start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
     def column(self, old: Array, fresh: Array) -> Array:
         """A value for each, from those before and those of the new ones."""
-        out = np.empty(len(self._at) + len(fresh), old.dtype)
-        out[self._at], out[self.places] = old[self._kept], fresh
+        out = np.empty(int(self.start[-1]), old.dtype)
+        fill: Any = _fill
+        fill(self.moved, old, out)
+        out[self.places] = fresh
         return out
 
 
 @njit
-def _search(start, ids, others, group, fresh, producer, out):  # type: ignore[no-untyped-def]
-    """Find the place of each new (group, id, producer) behind all that are not above it."""
-    for k in range(fresh.shape[0]):
-        lo, hi = start[group[k]], start[group[k] + 1]
-        while lo < hi:
-            middle = (lo + hi) // 2
-            if ids[middle] < fresh[k] or (
-                ids[middle] == fresh[k] and others[middle] <= producer[k]
-            ):
-                lo = middle + 1
-            else:
-                hi = middle
-        out[k] = lo
+def _merge(start, ids, others, kept, group, fresh, producer, moved, places):  # type: ignore[no-untyped-def]
+    """Number what is kept, and each new (group, id, producer) behind all that are not above it."""
+    count, k = 0, 0
+    for i in range(len(ids)):
+        while k < len(fresh) and (
+            i >= start[group[k] + 1]
+            or (
+                i >= start[group[k]]
+                and (fresh[k] < ids[i] or (fresh[k] == ids[i] and producer[k] < others[i]))
+            )
+        ):
+            places[k] = count
+            count += 1
+            k += 1
+        moved[i] = -1
+        if kept[i]:
+            moved[i] = count
+            count += 1
+    for j in range(k, len(fresh)):
+        places[j] = count
+        count += 1
+
+
+@njit
+def _fill(moved, old, out):  # type: ignore[no-untyped-def]
+    for i in range(len(moved)):
+        if moved[i] >= 0:
+            out[moved[i]] = old[i]
 
 
 class _Splice:
@@ -313,7 +331,7 @@ class _Splice:
 
     Args:
         start: the bounds of the rows before.
-        moved: the new number of each of these, -1 for one that is left out.
+        moved: the new number (int32) of each of these, -1 for one that is left out.
         count: the number of rows.
         rows: numbers of the new rows.
         lengths: how many entries each has.
@@ -325,55 +343,74 @@ class _Splice:
     ) -> None:
         self._threads, self._old = threads, start
         self._origin = np.zeros(count, np.int64)  # of an old row, or -1 - number of a new one
-        kept = np.flatnonzero(moved >= 0)
-        self._origin[moved[kept]] = kept
-        self._origin[rows] = -1 - np.arange(len(rows))
         self._fresh = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        size = np.zeros(count, np.int64)
-        size[moved[kept]] = np.diff(start)[kept]
-        size[rows] = lengths
-        self.start = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+        self.start = np.zeros(count + 1, np.int64)
+        place: Any = _place_rows
+        place(start, moved, rows, self._fresh, self._origin, self.start)
 
     def column(self, old: Array, fresh: Array) -> Array:
         """The values of all entries, from those of the rows before and of the new ones."""
+        return self._spliced(_splice, old, fresh)
+
+    def mapped(self, old: Array, table: Array, fresh: Array) -> Array:
+        """Entries of all rows (int32): those of before by a table (int32), and new ones."""
+        return self._spliced(_splice_mapped, old, fresh.astype(np.int32, copy=False), table)
+
+    def _spliced(self, kernel: Any, old: Array, fresh: Array, *table: Array) -> Array:
         out = np.empty((int(self.start[-1]), *old.shape[1:]), old.dtype)
-        splice: Any = _splice
-        arrays = self._origin, self.start, self._old, old, self._fresh, fresh, out
-        in_parts(len(self._origin), self._threads, lambda a, b: splice(a, b, *arrays))
+        arrays = self._origin, self.start, self._old, old, self._fresh, fresh, out, *table
+        in_parts(len(self._origin), self._threads, lambda a, b: kernel(a, b, *arrays))
         return out
+
+
+@njit
+def _place_rows(old_start, moved, rows, fresh_start, origin, start):  # type: ignore[no-untyped-def]
+    for k in range(len(moved)):
+        if moved[k] >= 0:
+            origin[moved[k]] = k
+            start[moved[k] + 1] = old_start[k + 1] - old_start[k]
+    for j in range(len(rows)):
+        origin[rows[j]] = -1 - j
+        start[rows[j] + 1] = fresh_start[j + 1] - fresh_start[j]
+    for r in range(len(origin)):
+        start[r + 1] += start[r]
 
 
 @njit
 def _splice(first, last, origin, start, old_start, old, fresh_start, fresh, out):  # type: ignore[no-untyped-def]
     for r in range(first, last):
-        at, k = start[r], origin[r]
-        size = start[r + 1] - at
-        if k >= 0:
-            out[at : at + size] = old[old_start[k] : old_start[k] + size]
-        else:
-            out[at : at + size] = fresh[fresh_start[-1 - k] : fresh_start[-1 - k] + size]
+        k = origin[r]
+        begin = old_start[k] if k >= 0 else fresh_start[-1 - k]
+        for e in range(start[r], start[r + 1]):
+            out[e] = old[begin] if k >= 0 else fresh[begin]
+            begin += 1
+
+
+@njit
+def _splice_mapped(  # type: ignore[no-untyped-def]
+    first, last, origin, start, old_start, old, fresh_start, fresh, out, table
+):
+    for r in range(first, last):
+        k = origin[r]
+        begin = old_start[k] if k >= 0 else fresh_start[-1 - k]
+        for e in range(start[r], start[r + 1]):
+            out[e] = table[old[begin]] if k >= 0 else fresh[begin]
+            begin += 1
 
 
 def _moved(old: Array, now: Array) -> Array:
-    """The place of each old id among those of now, all ascending; -1 if it is not there."""
+    """The place (int32) of each old id among those of now, all ascending; -1 if it went."""
     if np.array_equal(old, now):
-        return np.arange(len(old))
+        return np.arange(len(old), dtype=np.int32)
     at = np.searchsorted(now, old)
     there = at < len(now)
     there[there] = now[at[there]] == old[there]
-    return np.where(there, at, -1)
+    return np.where(there, at, -1).astype(np.int32)
 
 
 def _after(first: int, places: Array) -> Array:
-    """Places behind `first` others; -1 stays."""
-    return np.where(places < 0, -1, first + places)
-
-
-def _mapped(table: Array, entries: Array) -> Array:
-    """The values of a table at entries (int32); the entries where it changes none."""
-    if np.array_equal(table, np.arange(len(table))):
-        return entries
-    return table.astype(np.int32)[entries]
+    """Places (int32) behind `first` others; -1 stays."""
+    return np.where(places < 0, places, places + np.int32(first))
 
 
 @dataclass(slots=True)
