@@ -16,8 +16,7 @@ from vertexsdk.compile.plan import Plan
 from vertexsdk.compile.vertex_arrays import default_column
 from vertexsdk.engine._arena_partition import UNWRITTEN, ArenaPartition
 from vertexsdk.engine.adjacency import distinct, in_parts
-from vertexsdk.engine.auto_bound import BoundChoice
-from vertexsdk.engine.commands import LoopCommand, LoopReport
+from vertexsdk.engine.commands import AnswerStart, LoopCommand, LoopReport
 from vertexsdk.engine.iterations import Iterations, make_master
 from vertexsdk.engine.new_partition import NewPartition
 from vertexsdk.engine.partition_graph import PartitionGraph, ResolvedChanges
@@ -431,7 +430,7 @@ class RecomputedPartition(ArenaPartition):
         plan: plan of the loop.
         layout: layout of the adjacency.
         partition: its number.
-        choice: the delay bound of the iterations.
+        start: the start of the loop's answers.
         columns: other arrays with an entry for each place.
     """
 
@@ -440,11 +439,11 @@ class RecomputedPartition(ArenaPartition):
         plan: Plan,
         layout: str,
         partition: int,
-        choice: BoundChoice,
+        start: AnswerStart,
         columns: Mapping[str, tuple[DTypeLike, Any]] | None = None,
     ) -> None:
         super().__init__(plan, layout, partition, {"kind": (np.uint8, NO_KIND), **(columns or {})})
-        self.choice = choice
+        self.start = start
         self._iterations: Iterations | None = None  # of the answer to the graph as it is
         self._arranged: _Arranged | None = None
 
@@ -535,7 +534,7 @@ class RecomputedPartition(ArenaPartition):
         plan, graph = self.plan, self.graph
         topology, total = yield from self._topology()
         processor = Processor(plan, graph.partition, total, topology, graph.id_codec)
-        return Iterations(processor, make_master(plan, total), self.choice)
+        return Iterations(processor, make_master(plan, total), self.start.choice)
 
     def _topology(self) -> Steps[tuple[Topology, int]]:
         """The graph as a run takes it, and how many vertices all partitions have."""
@@ -650,8 +649,13 @@ class FollowingPartition(RecomputedPartition):
         """Compute the answer from the last one; return why it has to begin with `init`, or ""."""
         raise NotImplementedError
 
-    def take_over(self) -> Steps[None]:
-        """Keep what iterations from `init` came to, and follow changes from there."""
+    def take_over(self, report: LoopReport) -> Steps[None]:
+        """Keep what iterations from `init` came to, and follow changes from there.
+
+        Args:
+            report: takes statistics of what is kept.
+        """
+        del report
         assert self._iterations is not None
         states, places = self._iterations.processor.v.states, self.graph.in_order()
         for name, f in self.plan.program.states().items():
@@ -677,7 +681,7 @@ class FollowingPartition(RecomputedPartition):
         self.restarted = meta["restart"]
         yield from super().iterate(command, report)
         if work.quiet and report.failure is None and work.reason != "nothing changed":
-            yield from self.take_over()
+            yield from self.take_over(report)
 
     def written(self) -> tuple[str, dict[str, Array]] | None:
         """The columns of a base, or of a delta of what changed since the last call, if any."""

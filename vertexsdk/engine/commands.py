@@ -44,11 +44,14 @@ class AnswerStart:
             begin anew. "local" and "history": the answer follows from the last one, or they do.
         choice: the delay bound of iterations from `init`.
         reason: why every answer begins with `init`; None where not all do.
+        history_bytes: bytes that the history of iterations may take in all partitions; None for
+            no other limit than that of the engine.
     """
 
     strategy: Literal["warm", "init", "local", "history"]
     choice: BoundChoice
     reason: str | None = None
+    history_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

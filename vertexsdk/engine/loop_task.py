@@ -187,7 +187,7 @@ class LoopTask:
         if self.start.strategy == "warm":
             return IncrementalPartition(self.plan, self.layout, partition)
         partition_class = _PARTITIONS[self.start.strategy]
-        return partition_class(self.plan, self.layout, partition, self.start.choice)
+        return partition_class(self.plan, self.layout, partition, self.start)
 
     def _partition(self, partition: int, command: LoopCommand) -> LoopPartition:
         """Take the partition, or where the command says so, that of a fork in its place."""

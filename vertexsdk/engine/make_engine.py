@@ -139,7 +139,10 @@ def _start(setting: Setting, graph: Graph, info: VariantInfo, plan: Plan, run: R
             return AnswerStart("local", run.choice(info))
         asynchronous = graph.partitions > 1 and bound not in (1, "auto")
         if not asynchronous and why_no_history(program, strings=strings) is None:
-            return AnswerStart("history", BoundChoice(1, False, "iterations are recorded"))
+            if not setting.options.history:
+                return AnswerStart("init", run.choice(info), "no history is kept, history=False")
+            choice = BoundChoice(1, False, "iterations are recorded")
+            return AnswerStart("history", choice, history_bytes=setting.options.history_bytes)
     return AnswerStart("init", run.choice(info), reason)
 
 
