@@ -558,11 +558,8 @@ class HistoryPartition(FollowingPartition):
             end.messages = int(degrees.sum())
             events = columns["at"][columns["sent"]][degrees > 0]
         _, ends = yield from end_superstep([], end)
-        limit = self.start.history_bytes
         if any(e.too_large for e in ends) or self._too_large(e.bytes for e in ends):
-            meta["restart"] = "the history of iterations " + (
-                "is too large" if limit is None else f"takes more than history_bytes={limit:,}"
-            )
+            meta["restart"] = f"the history of iterations {self._excess}"
             return
         places = graph.in_order()
         place = places[index]
@@ -596,7 +593,7 @@ class HistoryPartition(FollowingPartition):
         _, told = yield from end_superstep([], end)
         report.statistics = {"history_bytes": sum(e.bytes for e in told)}
         if self._too_large(e.bytes for e in told):
-            return f"the history of iterations takes more than history_bytes={self.start.history_bytes:,}"
+            return f"the history of iterations {self._excess}"
         master = make_master(self.plan, sum(e.vertices for e in told))
         events = Counter[int]()
         for e in told:
@@ -634,6 +631,11 @@ class HistoryPartition(FollowingPartition):
         work.iterations, work.updates, work.touched = last, refined.updates, refined.updates
         work.reason, work.quiet = master.reason, True
         return ""
+
+    @property
+    def _excess(self) -> str:
+        limit = self.start.history_bytes
+        return "is too large" if limit is None else f"takes more than history_bytes={limit:,}"
 
     def _too_large(self, parts: Iterable[int]) -> bool:
         limit = self.start.history_bytes
