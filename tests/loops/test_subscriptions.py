@@ -178,7 +178,8 @@ def test_rows_add_up_to_the_state_of_every_version() -> None:
             happened["rows"] += len(+model.rows)
             happened["versions"] += len(model.states)
         drawn.main.close()
-    assert happened["resume"] and happened["rows"] > 100 and happened["versions"] > 20
+    assert happened["resume"]
+    assert min(happened["rows"], happened["versions"]) > 20
 
 
 def chain(n: int, name: Any = int, **options: Any) -> Graph:
@@ -216,12 +217,14 @@ def test_without_a_snapshot_and_from_a_version() -> None:
 
 
 def test_a_loop_without_an_answer_has_no_rows_yet() -> None:
-    with opened("memory://no-answer") as main:
-        with main.subscribe(snapshot=False, timeout=0) as some:
-            assert rows_of(some) == []
-            assert some.version is None
-            main.query().close()
-            assert [row[:3] for row in rows_of(some)] == [(v, 0, 1) for v in range(4)]
+    with (
+        opened("memory://no-answer") as main,
+        main.subscribe(snapshot=False, timeout=0) as some,
+    ):
+        assert rows_of(some) == []
+        assert some.version is None
+        main.query().close()
+        assert [row[:3] for row in rows_of(some)] == [(v, 0, 1) for v in range(4)]
 
 
 def test_approximations_are_returned_if_asked_for() -> None:

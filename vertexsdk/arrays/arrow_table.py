@@ -437,8 +437,8 @@ class Table:
             sizes = [data.size for _, data in parts]
             offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
             return offsets, np.concatenate([np.empty(0, np.uint8), *(data for _, data in parts)])
-        columns = [self.column(f"{name}.{part}", verify=True) for part in ("offsets", "bytes")]
-        return take_strings(*columns, rows)
+        offsets, data = (self.column(f"{name}.{p}", verify=True) for p in ("offsets", "bytes"))
+        return take_strings(offsets, data, rows)
 
     def _are_few(self, name: str, rows: NDArray[np.int64]) -> bool:
         return rows.size * _ROW_COST < self.length(name)

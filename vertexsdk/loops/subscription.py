@@ -386,7 +386,8 @@ class Subscription:
     def _shown(self, fields: Fields) -> dict[int, dict[str, str]]:
         """The chosen fields, by class number: name to stored column."""
         shown: dict[int, dict[str, str]] = {}
-        for name in self._names or [None]:
+        chosen: Sequence[str | None] = [None] if self._names is None else self._names
+        for name in chosen:
             for kind, columns in fields.shown(name).items():
                 shown[kind] = {**shown.get(kind, {}), **columns}
         return shown
@@ -524,7 +525,7 @@ def subscribe(
         as_of: begin with the newest version at or before this one, as `Subscription.version` and
             `MainLoop.history` name it; None for the newest.
         progress: also return a mark, with the diff 0, after each version, with or without rows.
-        approximate: of all versions, and not of those with an exact answer only.
+        approximate: read all versions, not only those with an exact answer.
         timeout: seconds without a new version after which an iteration ends; 0 returns what there
             is now; None waits until the loop or the subscription is closed.
         trusted: unpickle state fields that are Python objects. A pickle can run code, so all who

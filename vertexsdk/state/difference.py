@@ -74,7 +74,8 @@ def changed_rows(
     Raises:
         MissingError, CorruptError, StateError: as `VersionReader.segment`.
     """
-    lost, gained = [], []
+    lost: list[dict[str, Column]] = []
+    gained: list[dict[str, Column]] = []
     for match in _matches(store, older, newer, options):
         differ = np.zeros(match.rows.size, np.bool_)
         for name in ({*match.older, *match.newer} - {"id"}) if differ.size else ():
