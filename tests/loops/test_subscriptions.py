@@ -15,19 +15,44 @@ import pyarrow as pa
 import pytest
 
 import vertexsdk
-from tests.support.seeds import draws, seed
+from tests.support.seeds import draws, seeds_until
 from vertexsdk import (
     Graph,
     InputError,
     MainLoop,
     MainLoops,
+    Min,
     StateError,
     StateInputError,
+    Vertex,
+    VertexId,
+    state,
     subscribe,
 )
 from vertexsdk.loops.subscription import Subscription
-from vertexsdk.state import open_store, version_history
+from vertexsdk.state import difference, open_store, version_history
 from vertexsdk.state.difference import unequal
+
+
+class Nearest(Vertex):
+    """The least id that leads here, and fields of other kinds."""
+
+    least: VertexId = state()
+    pair: float = state(0.0, size=2)
+    memo: object = state()
+    messages = Min(VertexId)
+
+    def init(self):
+        self.least = self.id
+        self.memo = [self.id]
+
+    def gather(self, iteration, source, delta):
+        self.least = min(self.least, delta.value)
+        self.pair[1] = float("nan")
+        self.memo = {"least": self.least}
+
+    def scatter(self, iteration):
+        self.emitAll(self.least)
 
 
 def frozen(value: Any) -> Any:
@@ -147,9 +172,10 @@ class Drawn:
 
 def test_rows_add_up_to_the_state_of_every_version() -> None:
     """Whatever happens to the loop, here and for readers of its store, across resumes."""
-    chance, happened = random.Random(seed()), Counter[str]()
-    for k in range(draws(6, 40)):
-        drawn = Drawn(chance, f"memory://subscribed-{k}-{chance.random()}")
+    happened, enough = Counter[str](), {"resume": 1, "rows": 100, "versions": 20}
+    for number in seeds_until(happened, enough, draws(3, 40)):
+        chance = random.Random(number)
+        drawn = Drawn(chance, f"memory://subscribed-{number}")
         options: dict[str, Any] = {"progress": True, "timeout": 0}
         here = Model(drawn.main.subscribe(**options))
         elsewhere = Model(subscribe(drawn.url, "drawn", **options))
@@ -178,8 +204,6 @@ def test_rows_add_up_to_the_state_of_every_version() -> None:
             happened["rows"] += len(+model.rows)
             happened["versions"] += len(model.states)
         drawn.main.close()
-    assert happened["resume"]
-    assert min(happened["rows"], happened["versions"]) > 20
 
 
 def chain(n: int, name: Any = int, **options: Any) -> Graph:
@@ -194,6 +218,50 @@ def opened(url: str, n: int = 3, **options: Any) -> MainLoop:
 
 def rows_of(subscription: Subscription) -> list[Any]:
     return [(c.vertex, c.fields and c.fields["component"], c.diff, c.version) for c in subscription]
+
+
+@pytest.mark.parametrize("names", [int, "v{}".format], ids=["integers", "names"])
+def test_vectors_objects_and_ids(names: Any) -> None:
+    url = f"memory://kinds-{names is int}"
+    graph = chain(3, names, partitions=2)
+    options: dict[str, Any] = {"backend": url, "loop": "kinds", "compiled": False}
+    with MainLoop(Nearest, graph, trusted=True, **options) as main:
+        main.query().close()
+        with pytest.raises(StateError, match="trusted=True"):
+            subscribe(url, "kinds")
+        with main.subscribe(timeout=0) as some:
+            first = next(some)
+            assert (first.vertex, first.diff) == (names(0), 1)
+            assert str(first.fields) == str(
+                {"least": names(0), "pair": [0.0, np.nan], "memo": {"least": names(0)}}
+            )
+            assert [c.vertex for c in some] == [*map(names, (1, 2, 3))]
+            main.ingest([("-", names(1), names(2))])
+            main.query().close()
+            rows = [(c.vertex, c.fields and c.fields["memo"], c.diff) for c in some]
+            lost, gained = {"least": names(0)}, {"least": names(2)}
+            assert rows == [
+                (v, memo, diff)
+                for v in map(names, (2, 3))
+                for memo, diff in ((lost, -1), (gained, 1))
+            ]
+        with main.subscribe(timeout=0, as_of=main.iteration) as some:
+            batch = next(some.batches())
+        name = pa.int64() if names is int else pa.string()
+        types = [name, name, pa.list_(pa.float64()), pa.string(), pa.int8(), pa.int64()]
+        assert batch.schema.types == types
+        assert batch.to_pylist()[3]["memo"] == repr(gained)
+
+
+def test_only_rows_that_were_written_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened("memory://cost", 300) as main, main.subscribe(timeout=0) as some:
+        main.query().close()
+        assert len(list(some)) == 301
+        monkeypatch.setattr(difference, "overlay", None)  # reads all rows
+        for k in range(3):
+            main.ingest([("+", 300 + k, 301 + k)])
+            main.query().close()
+        assert [row[:3] for row in rows_of(some)] == [(v, 0, 1) for v in (301, 302, 303)]
 
 
 def test_without_a_snapshot_and_from_a_version() -> None:
@@ -369,6 +437,8 @@ def test_what_cannot_be_subscribed_to() -> None:
     with opened("memory://refused") as main:
         with pytest.raises(InputError, match="no field 'depth'; chain has: component"):
             main.subscribe(fields="depth")
+        with pytest.raises(InputError, match="as_of is '3'; give the number of a version"):
+            main.subscribe(as_of="3")  # type: ignore[arg-type]
         with pytest.raises(StateInputError, match="no loop 'other'"):
             subscribe("memory://refused", "other")
     vertexsdk.run("wcc", chain(2), backend="memory://refused", loop="plain").close()

@@ -88,6 +88,17 @@ class Subscription:
         StateError: a version that was not read yet is no longer in the store, or columns of Python
             objects, and not `trusted`.
         FencedError: another process has taken over the loop, while this one had it.
+
+    Example:
+        >>> from vertexsdk import Graph, MainLoop
+        >>> with MainLoop("wcc", Graph.from_arrays([1], [2]), backend="memory://changed") as main:
+        ...     main.query().close()
+        ...     with main.subscribe(progress=True, timeout=0) as changes:
+        ...         for vertex, fields, diff, version in changes:
+        ...             print(f"{diff:+}", vertex, fields)
+        +1 1 {'component': 1}
+        +1 2 {'component': 1}
+        +0 None None
     """
 
     def __init__(
@@ -132,6 +143,8 @@ class Subscription:
             raise self._store.unknown_loop(self.loop)
         newest, oldest = (self._store.manifest(versions[k][1]) for k in (-1, 0))
         self._fields_of(newest)
+        if not isinstance(as_of, int | np.integer | None):
+            raise InputError(f"as_of is {as_of!r}; give the number of a version: main.history()")
         if as_of is not None and as_of > newest.iteration:
             raise StateInputError(
                 f"version {as_of} of loop {self.loop!r} is yet to come, the newest is "
@@ -193,10 +206,16 @@ class Subscription:
         except BaseException:
             pin.release(self._store)
             raise
-        self._pin, previous = pin, self._pin
         self._parts.extend(parts)
-        if previous is not None:
-            previous.release(self._store)
+        self._release()
+        self._pin, self._abandon = pin, weakref.finalize(self, pin.abandon)
+        self._abandon.atexit = False
+
+    def _release(self) -> None:
+        if self._pin is not None:
+            self._abandon.detach()
+            self._pin.release(self._store)
+            self._pin = None
 
     def _hold(self, version: Manifest) -> Pin:
         """Pin a version, in other processes too where this one does not write the loop."""
@@ -204,7 +223,6 @@ class Subscription:
             pin = self._store.hold(self.loop, version, lease=self._history is None)
         except StateError:  # this user may not write to the store
             pin = self._store.hold(self.loop, version, lease=False)
-        weakref.finalize(self, pin.abandon).atexit = False
         return pin
 
     def _deleted(self) -> StateError:
@@ -492,9 +510,7 @@ class Subscription:
             with history.written:
                 history.written.notify_all()
         with self._busy:
-            if self._pin is not None:
-                self._pin.release(self._store)
-                self._pin = None
+            self._release()
             with contextlib.suppress(StateError):
                 self._store.close()
 
@@ -532,8 +548,8 @@ def subscribe(
             can write to the store must be trusted.
 
     Returns:
-        The subscription, for the caller to close. Whether the loop was closed in another process
-        it does not see, and waits.
+        The subscription, for the caller to close. It also waits for versions of a loop that
+        another process has closed.
 
     Raises:
         StateInputError: no such store or loop, or the version is not in the store any more.
