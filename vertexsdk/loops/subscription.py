@@ -258,7 +258,7 @@ class Subscription:
         table = {n: np.concatenate([side[n] for side, _ in sides]) for n in sides[0][0]}
         diffs = np.concatenate([np.full(len(side["id"]), diff, np.int8) for side, diff in sides])
         order = np.argsort(table["id"], kind="stable")  # -1 before +1
-        if fields.several:
+        if fields.several and self._names is not None:
             order = order[np.isin(table["kind"][order], [*self._shown(fields)])]
         parts = []
         for low in range(0, len(order), _ROWS):
