@@ -24,12 +24,14 @@ from vertexsdk import (
     Min,
     StateError,
     StateInputError,
+    Sum,
     Vertex,
     VertexId,
     state,
     subscribe,
 )
 from vertexsdk.loops.subscription import Subscription
+from vertexsdk.program.program import Program
 from vertexsdk.state import difference, open_store, version_history
 from vertexsdk.state.difference import unequal
 
@@ -53,6 +55,30 @@ class Nearest(Vertex):
 
     def scatter(self, iteration):
         self.emitAll(self.least)
+
+
+class Reader(Vertex):
+    read: int = state(0)
+    messages = Sum(int)
+    direction = "both"
+
+    def gather(self, iteration, source, delta):
+        self.read = delta.value
+
+    def scatter(self, iteration):
+        self.emitAll(1)
+
+
+class Book(Vertex):
+    share: float = state(0.0)
+    messages = Sum(int)
+    direction = "both"
+
+    def gather(self, iteration, source, delta):
+        self.share = delta.value / 4
+
+    def scatter(self, iteration):
+        self.emitAll(10)
 
 
 def frozen(value: Any) -> Any:
@@ -455,6 +481,31 @@ def test_the_chosen_fields_alone_make_a_difference() -> None:
             assert batch.schema.names == ["id", "hub", "diff", "version"]
         with main.subscribe(fields="hub", timeout=0) as some:
             assert {tuple(change.fields or ()) for change in some} == {("hub",)}
+
+
+def test_vertices_of_several_classes(tmp_path: Path) -> None:
+    (tmp_path / "edges").write_text("1 11\n1 12\n2 12\n2 13\n")
+    (tmp_path / "kinds").write_text("1 Reader\n2 Reader\n11 Book\n12 Book\n13 Book\n")
+    graph = Graph.read(None, f"{tmp_path}/edges", f"{tmp_path}/kinds", partitions=2)
+    program = Program(Reader, Book, name="library")
+    with MainLoop(program, graph, backend="memory://classes", compiled=False) as main:
+        main.query().close()
+        with (
+            main.subscribe(timeout=0) as every,
+            main.subscribe(fields="share", timeout=0) as shares,
+        ):
+            rows = [(c.vertex, c.fields) for c in every]
+            with main.read() as result:
+                assert rows == [*result.rows()]
+                batch = next(main.subscribe().batches())
+                assert batch.select(range(4)).to_pylist() == result.to_arrow().to_pylist()
+            assert [(v, row) for v, row in rows if v > 10] == [(c[0], c[1]) for c in shares]
+            main.ingest([("-", 2, 13)])
+            main.query().close()
+            changed = {(c.vertex, c.diff) for c in every}
+            assert {(2, -1), (2, 1), (13, -1)} <= changed
+            assert {v for v, _ in changed} <= {2, 13}
+            assert {c.vertex for c in shares} == {13}
 
 
 def test_several_programs_on_one_graph() -> None:

@@ -844,7 +844,7 @@ class MainLoop(WindowedLoop):
             ...         main.query().close()
             ...         then = [tuple(change) for change in changes]
             >>> first
-            [(1, {'component': 1}, 1, 1), (2, {'component': 1}, 1, 1)]
+            [(1, {'component': 1}, 1, 3), (2, {'component': 1}, 1, 3)]
             >>> [(vertex, row["component"], diff) for vertex, row, diff, version in then]
             [(0, 0, 1), (1, 1, -1), (1, 0, 1), (2, 1, -1), (2, 0, 1)]
         """

@@ -115,7 +115,8 @@ class Subscription:
         trusted: bool = False,
         history: VersionHistory[Any] | None = None,
     ) -> None:
-        self.loop, self.version, self.seen = loop, None, _NOTHING
+        self.loop, self.seen = loop, _NOTHING
+        self.version: int | None = None
         self._store, self._history = store, history
         self._names = [fields] if isinstance(fields, str) else fields
         self._marks, self._approximate, self._timeout = progress, approximate, timeout
@@ -134,8 +135,6 @@ class Subscription:
         except BaseException:
             self.close()
             raise
-
-    version: int | None
 
     def _begin(self, snapshot: bool, as_of: int | None) -> None:
         versions = self._versions()
@@ -220,10 +219,9 @@ class Subscription:
     def _hold(self, version: Manifest) -> Pin:
         """Pin a version, in other processes too where this one does not write the loop."""
         try:
-            pin = self._store.hold(self.loop, version, lease=self._history is None)
+            return self._store.hold(self.loop, version, lease=self._history is None)
         except StateError:  # this user may not write to the store
-            pin = self._store.hold(self.loop, version, lease=False)
-        return pin
+            return self._store.hold(self.loop, version, lease=False)
 
     def _deleted(self) -> StateError:
         return StateError(
@@ -260,7 +258,7 @@ class Subscription:
         table = {n: np.concatenate([side[n] for side, _ in sides]) for n in sides[0][0]}
         diffs = np.concatenate([np.full(len(side["id"]), diff, np.int8) for side, diff in sides])
         order = np.argsort(table["id"], kind="stable")  # -1 before +1
-        if fields.several:
+        if fields.several and self._names is not None:
             order = order[np.isin(table["kind"][order], [*self._shown(fields)])]
         parts = []
         for low in range(0, len(order), _ROWS):
@@ -422,9 +420,9 @@ class Subscription:
             >>> graph = Graph.from_arrays([1], [2])
             >>> with MainLoop("degree", graph, backend="memory://batches") as main:
             ...     main.query().close()
-            ...     with main.subscribe(timeout=0) as changes:
+            ...     with main.subscribe(fields="degree", timeout=0) as changes:
             ...         [batch.to_pydict() for batch in changes.batches()]
-            [{'id': [1, 2], 'degree': [1, 0], 'diff': [1, 1], 'version': [1, 1]}]
+            [{'id': [1, 2], 'degree': [1, 1], 'diff': [1, 1], 'version': [1, 1]}]
         """
         while (part := self._next_part()) is not None:
             batch = self._batch(part)
@@ -558,12 +556,12 @@ def subscribe(
     Example:
         >>> from vertexsdk import Graph, MainLoop
         >>> graph = Graph.from_arrays([1], [2])
-        >>> with MainLoop("degree", graph, backend="memory://elsewhere") as main:
+        >>> with MainLoop("wcc", graph, backend="memory://elsewhere") as main:
         ...     main.query().close()
-        ...     with subscribe("memory://elsewhere", "degree", timeout=0) as changes:
+        ...     with subscribe("memory://elsewhere", "wcc", timeout=0) as changes:
         ...         rows = [tuple(change) for change in changes]
         >>> rows
-        [(1, {'degree': 1}, 1, 1), (2, {'degree': 0}, 1, 1)]
+        [(1, {'component': 1}, 1, 3), (2, {'component': 1}, 1, 3)]
     """
     return Subscription(
         open_store(backend, create=False), loop, fields=fields, snapshot=snapshot, as_of=as_of,
