@@ -60,7 +60,7 @@ class _Arranged:
         self.changed.append(ends)
         if len(self.changed) >= _PARTS:
             self.changed = [np.unique(np.concatenate(self.changed))]
-        return len(self.changed[0]) + len(ends) <= vertices // 2 + _PARTS
+        return sum(map(len, self.changed)) <= vertices // 2 + _PARTS
 
     def places(self, graph: PartitionGraph) -> Array:
         """Places (int32) of the ends of changed edges, ascending by id."""
@@ -555,7 +555,7 @@ class RecomputedPartition(ArenaPartition):
         for array in topology.to_columns()[0].values():
             array.flags.writeable = False  # as those that were loaded, or kernels compile twice
         self._arranged = _Arranged(topology)
-        if len(self.plan.program.classes) > 1:
+        if self.plan.kinds:
             topology = replace(topology, kind=self.arena["kind"][graph.in_order()])
         if "name.code" in self.arena:
             topology = replace(topology, names=graph.names.packed(topology.ids))

@@ -360,8 +360,8 @@ def arrange(  # type: ignore[no-untyped-def]
 def look_up(first, last, ids, table, base, out):  # type: ignore[no-untyped-def]
     """The index of each id by a table of those from `base` on; 0 in it is none, k is k - 1."""
     for k in range(first, last):
-        at = ids[k] - base
-        out[k] = table[at] - 1 if 0 <= at < table.shape[0] else -1
+        at = np.uint64(ids[k]) - np.uint64(base)  # signed, it may overflow
+        out[k] = table[at] - 1 if ids[k] >= base and at < np.uint64(table.shape[0]) else -1
 
 
 @njit
