@@ -90,6 +90,7 @@ __all__ = [
     "Stateful",
     "StatefulClient",
     "StatefulLoop",
+    "Subscription",
     "Sum",
     "Table",
     "TriggerLoop",
@@ -113,6 +114,7 @@ __all__ = [
     "run",
     "session",
     "state",
+    "subscribe",
 ]
 
 __version__ = "0.1.0"
@@ -142,6 +144,7 @@ _LATER = {
     "Stateful": "vertexsdk.stateful.stateful",
     "StatefulClient": "vertexsdk.stateful.stateful_client",
     "StatefulLoop": "vertexsdk.stateful.stateful_loop",
+    "Subscription": "vertexsdk.loops.subscription",
     "Table": "vertexsdk.triggers.table",
     "TriggerLoop": "vertexsdk.triggers.trigger_loop",
     "Triggers": "vertexsdk.triggers.triggers",
@@ -156,6 +159,7 @@ _LATER = {
     "read": "vertexsdk.loops.result",
     "run": "vertexsdk.loops.run",
     "session": "vertexsdk.transport.session",
+    "subscribe": "vertexsdk.loops.subscription",
 }
 
 if TYPE_CHECKING:
@@ -170,6 +174,7 @@ if TYPE_CHECKING:
     from vertexsdk.loops.result import Result, read
     from vertexsdk.loops.run import run
     from vertexsdk.loops.signals import exit_on_sigterm
+    from vertexsdk.loops.subscription import Subscription, subscribe
     from vertexsdk.program.keyed_state import (
         RowsState,
         SparseVector,

@@ -12,7 +12,7 @@ from vertexsdk import Sum, Vertex, state
 from vertexsdk.compile import kernel_cache
 from vertexsdk.compile.kernel_cache import compiled_plan
 from vertexsdk.compile.plan import Plan, shape_of
-from vertexsdk.engine.batch_run import compile_plan
+from vertexsdk.engine.precompile import compile_plan
 from vertexsdk.program.program import Program
 
 RATE = 0.5

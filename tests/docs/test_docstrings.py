@@ -31,7 +31,12 @@ MODULES = sorted(
     for file in (ROOT / folder).rglob("*.py")
     if ">>> " in file.read_text()
 )
-RETURNED = {"BranchLoop", "Graph", "Result"}  # by other calls: users do not construct them
+RETURNED = {
+    "BranchLoop",
+    "Graph",
+    "Result",
+    "Subscription",
+}  # by other calls: users do not construct them
 
 RUNS = "an example that runs"
 

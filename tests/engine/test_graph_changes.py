@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.inprocess import InProcess
-from vertexsdk import Sum, Vertex, state
+from vertexsdk import Graph, Sum, Vertex, run, state
 from vertexsdk.program.program import Program
 
 
@@ -149,3 +149,27 @@ def test_kernels_of_all_classes_are_compiled_once_and_before_the_run(partitions:
             compiled[of, kernel] = max(count, compiled.get((of, kernel), 0))
     assert len(compiled) == 6
     assert set(compiled.values()) == {1}
+
+
+class RemovesNone(Vertex):
+    """Removes a target that it does not have."""
+
+    total: int = state(0)
+    messages = Sum(int)
+
+    def gather(self, iteration, source, delta):
+        self.total = delta.value
+
+    def scatter(self, iteration):
+        self.removeTarget(99)
+        self.emitAll(1)
+
+
+@pytest.mark.parametrize("direction", ["out", "in", "both", "undirected"])
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_to_remove_an_absent_target_changes_nothing(direction: str, partitions: int) -> None:
+    cls = type("RemovesNone", (RemovesNone,), {"direction": direction})
+    graph = Graph.from_arrays([1, 2], [2, 3], partitions=partitions)
+    answer = run(cls, graph, backend="memory://absent-target", replace=True).to_dict()
+    expected = {"out": {1: 0, 2: 1, 3: 1}, "in": {1: 1, 2: 1, 3: 0}}
+    assert answer == expected.get(direction, {1: 1, 2: 2, 3: 1})

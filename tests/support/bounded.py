@@ -76,7 +76,7 @@ def draw(rng: random.Random, name: str, bound: int, partitions: int) -> Drawn:
         params["epsilon"] = 1e-7
     how = {
         "partitions": partitions, "delay_bound": bound, "patient": rng.random() < 0.4,
-        "forget": rng.random() < 0.15, "max_hops": 2000,
+        "max_hops": 2000,
         "placement": in_chunks(graph.ids, partitions) if rng.random() < 0.5 else None,
     }  # fmt: skip
     return Drawn(name, graph, params, how, rng.randrange(1000) if rng.random() < 0.6 else None)

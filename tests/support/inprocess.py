@@ -23,8 +23,7 @@ from vertexsdk.compile.kernel_cache import compiled_plan
 from vertexsdk.compile.plan import Plan, shape_of, shippable
 from vertexsdk.engine import loop_task
 from vertexsdk.engine.auto_bound import BoundChoice
-from vertexsdk.engine.batch_run import compile_plan
-from vertexsdk.engine.commands import LoopCommand, LoopReport, WorkDone
+from vertexsdk.engine.commands import AnswerStart, LoopCommand, LoopReport, WorkDone
 from vertexsdk.engine.iterations import (
     combining,
     end_block,
@@ -36,6 +35,7 @@ from vertexsdk.engine.loop_task import LoopTask
 from vertexsdk.engine.loop_task import forget as forget_partitions
 from vertexsdk.engine.master import IterationStats
 from vertexsdk.engine.pace import Pace
+from vertexsdk.engine.precompile import compile_plan
 from vertexsdk.engine.run_partition import RunPartition
 from vertexsdk.engine.sweeps import SweepReport, Sweeps
 from vertexsdk.errors import RunError
@@ -203,8 +203,8 @@ class InProcess:
     ) -> tuple[dict[int, dict[str, Any]], WorkDone, int]:
         """Run to the end; return the state by vertex, the work done, and iterations.
 
-        With `forget` every task loads its partition as a new worker would. Vertices are where
-        `placement` says. With `rng` and a `delay_bound` above 1 partitions take turns at
+        With `forget`, in step, every task loads its partition as a new worker would. Vertices are
+        where `placement` says. With `rng` and a `delay_bound` above 1 partitions take turns at
         random, instead of all in each hop; `patient` is for `asynchronous.sweeps`.
 
         Raises:
@@ -217,7 +217,7 @@ class InProcess:
             if delay_bound == 1 or partitions == 1:
                 return self._synchronous(plan, partitions, forget)
             order = _Order(delay_bound, patient, rng, max_hops)
-            return self._asynchronous(plan, partitions, forget, order)
+            return self._asynchronous(plan, partitions, order)
         finally:
             shared_memory.drop(plan.run)
             forget_partitions(plan.run, partitions)
@@ -272,7 +272,8 @@ class InProcess:
     ) -> tuple[dict[int, dict[str, Any]], WorkDone, int]:
         """Run in step; with `forget` by tasks that do not stay, each in a new worker."""
         plan = replace(plan, resident=not forget)
-        task = LoopTask(plan, "directed", plan.run, SYNCHRONOUS, run=len(self.rows))
+        start = AnswerStart("init", SYNCHRONOUS)
+        task = LoopTask(plan, "directed", plan.run, start, run=len(self.rows))
 
         def forgetful(partition: int, command: Any, blocks: Any) -> Any:
             loop_task._partitions.clear()
@@ -296,24 +297,17 @@ class InProcess:
         return RunPartition(plan, partition, len(self.rows), SYNCHRONOUS)
 
     def _asynchronous(
-        self, plan: Plan, partitions: int, forget: bool, order: _Order
+        self, plan: Plan, partitions: int, order: _Order
     ) -> tuple[dict[int, dict[str, Any]], WorkDone, int]:
         """Run with a delay bound: partitions take turns, all of them or some at random."""
         parts = [self._part(plan, p).processor for p in range(partitions)]
-        versions = [0] * partitions
         inbox: list[Blocks] = [[] for _ in parts]
         master, work = make_master(replace(plan, program=self.program), len(self.rows)), WorkDone()
 
         def end(p: int, sent: Blocks) -> None:
-            """Hand on what a partition sends; have another worker go on with it."""
+            """Hand on what a partition sends."""
             for destination, block in sent:
                 inbox[destination].append((p, bytes(block)))
-            if forget:
-                versions[p] += 1
-                parts[p].save(versions[p])
-                part = self._part(plan, p)
-                part.load(versions[p])
-                parts[p] = part.processor
 
         ends = [step_partition(plan, part, master) for part in parts]
         for p, part in enumerate(parts):
@@ -398,7 +392,6 @@ class InProcess:
                         came, first or [], seconds, lambda _, progress: work.add(progress)
                     )
                 end(p, sent)
-                paces[p].processor = parts[p]
                 self.hops += 1
                 if coordinator.reason is not None:
                     break

@@ -19,19 +19,22 @@ from vertexsdk.arrays.raw_columns import encode_bytes
 from vertexsdk.compile.kernel_cache import compiled_plan
 from vertexsdk.compile.plan import Plan, shippable
 from vertexsdk.engine import loop_task
-from vertexsdk.engine.batch_run import compile_plan
+from vertexsdk.engine.auto_bound import BoundChoice
 from vertexsdk.engine.commands import (
+    AnswerStart,
     CreatePartition,
     LoopCommand,
     LoopReport,
 )
 from vertexsdk.engine.loop_task import LoopTask
+from vertexsdk.engine.precompile import compile_plan
 from vertexsdk.graph.changes.changes import Changes
 from vertexsdk.program.analysis.incremental_rules import layout_of, why_from_init
 from vertexsdk.program.program import Program
 
 __all__ = ["LiveInProcess"]
 
+WARM = AnswerStart("warm", BoundChoice(1, False, "in step"))
 _numbers = itertools.count()
 
 
@@ -89,7 +92,7 @@ class LiveInProcess:
 
     def _begin(self, key: str, version: int) -> None:
         self.key, self.version = key, version
-        self.task = LoopTask(self.plan, self.layout, key)
+        self.task = LoopTask(self.plan, self.layout, key, WARM)
         self.last: LoopReport | None = None
 
     def job(self, **orders: Any) -> LoopReport:

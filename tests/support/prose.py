@@ -22,7 +22,7 @@ LIMITS = {
     "negation": 15,
     "continue": 1,
     "person": 0,
-    "identifier": 34,
+    "identifier": 33,
 }
 ADVICE = {
     "argument": "describe an argument by a noun phrase: `name: the loop's name`",

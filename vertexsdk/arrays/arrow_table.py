@@ -38,6 +38,7 @@ from vertexsdk.arrays.id_hash import KEY_GROUPS
 from vertexsdk.arrays.packed_strings import (
     pack_bytes,
     pack_strings,
+    take_strings,
     unpack_bytes,
     unpack_strings,
 )
@@ -51,6 +52,7 @@ MAGIC = b"VXSEG\r\n\x02"
 _ALIGN = 64
 _LEAST = 16  # a buffer aligned less than this is copied: kernels need aligned arrays
 _LONGEST = (1 << 31) - 1  # Arrow's limit on fixed-size lists
+_ROW_COST = 64  # rows of a column that are read in the time in which one is looked up
 _OFFSETS, _BYTES = np.dtype("<i8"), np.dtype("u1")
 
 
@@ -407,6 +409,39 @@ class Table:
         self.check(name, index, index + 1)
         value = self.rows(name, index, index + 1)[0]
         return value.item() if value.ndim == 0 else value
+
+    def take(self, name: str, rows: NDArray[np.int64], *, trusted: bool = False) -> Column:
+        """The values of a column in some rows; only the blocks that they are in are checked.
+
+        Raises:
+            As `column`.
+        """
+        if name in self._texts:
+            return self._objects(name, *self.take_texts(name, rows), trusted=trusted)
+        if not self._are_few(name, rows):
+            return self.column(name, verify=True).take(rows, 0)
+        parts = [self.rows(name, 0, 0)]
+        for row in rows.tolist():
+            self.check(name, row, row + 1)
+            parts.append(self.rows(name, row, row + 1))
+        return np.concatenate(parts)
+
+    def take_texts(self, name: str, rows: NDArray[np.int64]) -> tuple[Column, NDArray[np.uint8]]:
+        """Some rows of a column of strings or pickles: offsets from 0, and the bytes.
+
+        Raises:
+            CorruptError: as `column`.
+        """
+        if self._are_few(f"{name}.offsets", rows):
+            parts = [self.texts(name, row, row + 1) for row in rows.tolist()]
+            sizes = [data.size for _, data in parts]
+            offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+            return offsets, np.concatenate([np.empty(0, np.uint8), *(data for _, data in parts)])
+        offsets, data = (self.column(f"{name}.{p}", verify=True) for p in ("offsets", "bytes"))
+        return take_strings(offsets, data, rows)
+
+    def _are_few(self, name: str, rows: NDArray[np.int64]) -> bool:
+        return rows.size * _ROW_COST < self.length(name)
 
     def texts(self, name: str, low: int, high: int) -> tuple[Column, NDArray[np.uint8]]:
         """Rows low..high of a column of strings or pickles: offsets from 0, and the bytes.

@@ -34,6 +34,7 @@ __all__ = [
     "pace",
     "partition_graph",
     "phases",
+    "precompile",
     "processor",
     "progress",
     "run_options",

@@ -12,8 +12,9 @@ from numpy.typing import DTypeLike, NDArray
 
 from vertexsdk.compile.methods import Methods
 from vertexsdk.compile.plan import Plan
+from vertexsdk.engine._loop_partition import LoopPartition
 from vertexsdk.engine.arena import Arena
-from vertexsdk.engine.commands import CreatePartition, RestoreState
+from vertexsdk.engine.commands import CreatePartition
 from vertexsdk.engine.new_partition import NewPartition, partition_of
 from vertexsdk.engine.partition_graph import PartitionGraph
 from vertexsdk.engine.processor import methods_of
@@ -29,8 +30,8 @@ Array = NDArray[Any]
 UNWRITTEN = np.uint8(1)  # bit of a column "dirty": since the last layer was written
 
 
-class ArenaPartition:
-    """A `LoopPartition` whose graph is in an arena; what its subclasses have in common.
+class ArenaPartition(LoopPartition):
+    """A partition of a loop whose graph is in an arena; what its subclasses have in common.
 
     Args:
         plan: plan of the loop.
@@ -47,7 +48,6 @@ class ArenaPartition:
         columns: Mapping[str, tuple[DTypeLike, Any]],
     ) -> None:
         self.plan, self.layout, self.partition, self._columns = plan, layout, partition, columns
-        self.refused, self.restarted, self.bytes_sent = False, "", 0
         self._place(Arena())
 
     def _place(self, arena: Arena) -> None:
@@ -89,7 +89,6 @@ class ArenaPartition:
             self.refresh()
 
     def fork(self) -> Self:
-        """Return a partition with the same content, to be changed apart from this one."""
         self.keep()
         other = copy.copy(self)
         other._place(self.arena.fork())
@@ -99,18 +98,32 @@ class ArenaPartition:
         return other
 
     def enter(self, plan: Plan) -> None:
-        """Continue as a partition of another loop."""
         self.keep()
         self.plan = plan
         self.__dict__.pop("methods", None)
         self.refresh()
 
     def supersede(self, other: Self) -> None:
-        """Continue in the place of a partition, of which this is a fork."""
         self.arena.meta["layers"] = None  # the store has what the other one wrote
         ours, theirs = (x.arena.meta.get(SNAPSHOT_LAYERS) for x in (self, other))
         if ours is None or theirs is None or ours[0] != theirs[0]:  # a snapshot since the fork
             self.arena.meta[SNAPSHOT_LAYERS] = None
+
+    def take_dirty(
+        self, bit: np.uint8, layers: DeltaLayers | None
+    ) -> tuple[Array, DeltaLayers | None]:
+        """Return the places at which a bit of "dirty" is set, and set it no more.
+
+        Args:
+            layers: those that were written; None where a base is due.
+
+        Returns:
+            The places, and the layers with a delta of them; None if a base is due.
+        """
+        dirty = self.arena["dirty"]
+        rows = np.flatnonzero((dirty & bit).view(np.bool_))  # ten times as fast as of ints
+        dirty[rows] &= ~bit
+        return rows, layers and layers.add(len(rows), self.graph.vertices)
 
     def written_layer(self, states: Mapping[str, Array]) -> tuple[str, dict[str, Array]] | None:
         """Return the columns of a base, or of a delta of the rows that are dirty, if any are.
@@ -119,14 +132,11 @@ class ArenaPartition:
             states: a column of all places for each field.
         """
         a, meta = self.arena, self.arena.meta
-        alive, dirty = a["alive"], a["dirty"]
-        rows = np.flatnonzero((dirty & UNWRITTEN).view(np.bool_))  # ten times as fast as of ints
-        layers: DeltaLayers | None = meta["layers"]  # None: a base is due
-        if layers is not None and not len(rows):
+        alive = a["alive"]
+        rows, layers = self.take_dirty(UNWRITTEN, meta["layers"])
+        if meta["layers"] is not None and not len(rows):
             return None
-        layers = layers and layers.add(len(rows), self.graph.vertices)
         is_base = layers is None
-        dirty[rows] &= ~UNWRITTEN
         if is_base:
             rows = self.graph.in_order()
         else:
@@ -140,19 +150,16 @@ class ArenaPartition:
         return ("base" if is_base else "delta"), columns
 
     def close(self) -> None:
-        """Free the memory; the partition is no longer used."""
         arena = self.arena
         self.__dict__.clear()  # an exception may still refer to this
         arena.close()
 
     @property
     def vertices(self) -> int:
-        """The number of vertices of the partition."""
         return self.graph.vertices
 
     @property
     def edges(self) -> int:
-        """The number of edges of the partition; each edge counts in one partition."""
         return self.graph.adjacency.edges
 
     @property
@@ -161,14 +168,9 @@ class ArenaPartition:
         return int(self.arena.meta["clock"])
 
     def add_names(self, codes: Array, offsets: Array, data: Array) -> None:
-        """Add names of vertices, packed, with their codes."""
         self.graph.names.add(codes, offsets, data)
 
-    def new_names(self) -> list[str]:
-        """Return no names: vertices come by changes only."""
-        return []
-
-    def snapshot(self, request: SnapshotRequest) -> tuple[bool, WriteSnapshot]:
+    def capture(self, request: SnapshotRequest) -> tuple[bool, WriteSnapshot]:
         """Take the graph for a snapshot, without a state."""
         if not request.graph:
             return False, lambda store: []
@@ -181,8 +183,3 @@ class ArenaPartition:
 
     def _put_graph(self, graph: PartitionGraph, clock: int, store: Store) -> list[SegmentRef]:
         return [put_adjacency(store, self.plan.loop, self.partition, clock, graph.own_edges())]
-
-    def restore(self, state: RestoreState) -> Steps[None]:
-        """Do nothing: every answer begins with `init`."""
-        del state
-        yield from ()

@@ -27,9 +27,10 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.packed_strings import pack_strings, unpack_strings
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._events_partition import EDGES, PICKLED, EventPartition, attributes_of
+from vertexsdk.engine._loop_partition import LoopPartition
 from vertexsdk.engine._node import Strings
 from vertexsdk.engine.auto_bound import BoundChoice
-from vertexsdk.engine.commands import CreatePartition, LoopCommand, LoopReport, RestoreState
+from vertexsdk.engine.commands import CreatePartition, LoopCommand, LoopReport
 from vertexsdk.engine.event_changes import EventBatch, places
 from vertexsdk.engine.iterations import Iterations, make_master
 from vertexsdk.engine.processor import load_topology, with_classes
@@ -50,8 +51,8 @@ _EXTREMES = {TOP: INT_MAX, BOTTOM: INT_MIN}
 _SYNCHRONOUS = BoundChoice(1, False, "deltas are gathered in the iteration after they were sent")
 
 
-class EventsLoopPartition:
-    """A `LoopPartition` of an events program, with the deltas on their way to its vertices.
+class EventsLoopPartition(LoopPartition):
+    """A partition of a loop of an events program, with the deltas on their way to its vertices.
 
     Args:
         plan: plan of the loop.
@@ -59,13 +60,9 @@ class EventsLoopPartition:
         undirected: edges have no direction.
     """
 
-    restarted = ""
-
     def __init__(self, plan: Plan, partition: int, *, undirected: bool) -> None:
         self.plan, self.undirected = plan, undirected
         self.alone = len(plan.topologies) == 1
-        self.refused = False  # the changes of the last batch
-        self.bytes_sent = 0
         self.part: EventPartition
         self._names: dict[int, str] | None = None  # by code; None where ids are integers
         self._codes: dict[str, int] = {}
@@ -125,7 +122,6 @@ class EventsLoopPartition:
         return [(p, EDGES + pickle.dumps(x, 5)) for p, x in enumerate(by_partition) if x]
 
     def fork(self) -> EventsLoopPartition:
-        """Return a partition with the same content, to be changed apart from this one."""
         other = copy.copy(self)
         other.part = self.part.fork()
         other._codes = self._codes.copy()
@@ -154,7 +150,6 @@ class EventsLoopPartition:
         master.iteration = max(master.iteration, other.iterations.master.iteration)
 
     def close(self) -> None:
-        """Free the memory; the partition is no longer used."""
         self.__dict__.clear()
 
     @property
@@ -164,31 +159,25 @@ class EventsLoopPartition:
 
     @property
     def clock(self) -> int:
-        """The number of iterations; it never falls."""
         return self.iterations.iterations
 
     @property
     def pending(self) -> int:
-        """The number of vertices that are to gather."""
         return len(self.part.mail.keys() | self.part.fresh)
 
     @property
     def vertices(self) -> int:
-        """The number of vertices of the partition."""
         return self.part.count
 
     @property
     def edges(self) -> int:
-        """The number of edges of the partition; each edge counts in one partition."""
         return self.part.edges
 
     @property
     def aggregates(self) -> dict[str, Any]:
-        """The values that aggregators read last."""
         return dict(self.iterations.master.aggregates)
 
     def add_names(self, codes: Array, offsets: Array, data: Array) -> None:
-        """Add names of vertices, packed, with their codes."""
         assert self._names is not None
         numbers, names = codes.tolist(), unpack_strings(offsets, data)
         self._names.update(zip(numbers, names, strict=True))
@@ -214,7 +203,6 @@ class EventsLoopPartition:
         return taken.counts, taken.absent, 0
 
     def iterate(self, command: LoopCommand, report: LoopReport) -> Steps[None]:
-        """Iterate to the end of the run, or as far as the command allows."""
         run, work, limit = self.iterations, report.work, self.plan.max_iterations
         iterations_before, touched = run.iterations, self.part.touched
         if limit is not None and self._since:
@@ -231,7 +219,6 @@ class EventsLoopPartition:
         work.reason, work.quiet = run.master.reason, run.master.reason is not None
 
     def written(self) -> tuple[str, dict[str, Array]] | None:
-        """Return the columns of a base, or of a delta since the last call, if anything changed."""
         nodes, part = self.part.nodes, self.part
         layers = self._layers and self._layers.add(len(nodes.unwritten), part.count)
         if self._layers is not None and not nodes.unwritten:
@@ -260,14 +247,9 @@ class EventsLoopPartition:
         new, self.part.born = self.part.born, []
         return [] if self._names is None else new
 
-    def snapshot(self, request: SnapshotRequest) -> tuple[bool, WriteSnapshot]:
-        """Take the vertices for a snapshot, in a segment of group "nodes"."""
+    def capture(self, request: SnapshotRequest) -> tuple[bool, WriteSnapshot]:
+        """Take the vertices for a snapshot, in a segment of group "nodes", which `create` reads."""
         return True, (self if request.waits else self.fork())._put
-
-    def restore(self, state: RestoreState) -> Steps[None]:
-        """Do nothing: `create` has read the state, as vertices hold their edges themselves."""
-        del state
-        yield from ()
 
     def _put(self, store: Store) -> list[SegmentRef]:
         master = self.iterations.master

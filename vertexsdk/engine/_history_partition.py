@@ -14,7 +14,7 @@ Source: "Differential dataflow" (McSherry et al., CIDR 2013), sections 3.2 and 3
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,8 +33,7 @@ from vertexsdk.engine._arena_partition import UNWRITTEN
 from vertexsdk.engine._recomputed_partition import FollowingPartition
 from vertexsdk.engine.adjacency import RowTopology, distinct
 from vertexsdk.engine.arena import Arena
-from vertexsdk.engine.auto_bound import BoundChoice
-from vertexsdk.engine.commands import LoopReport
+from vertexsdk.engine.commands import AnswerStart, LoopReport
 from vertexsdk.engine.iterations import Iterations, make_master
 from vertexsdk.engine.master import IterationStats
 from vertexsdk.engine.partition_graph import ResolvedChanges
@@ -97,6 +96,16 @@ class History:
     def entries(self) -> int:
         """The number of entries."""
         return int(self.arena.meta["history.entries"])
+
+    @property
+    def width(self) -> int:
+        """The bytes of an entry."""
+        return sum(np.dtype(dtype).itemsize for dtype in self.fields.values())
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of all entries, and of room for more."""
+        return int(self.arena.meta.get("history.tail", 0)) * self.width
 
     def columns(self) -> Columns:
         """All columns, with room that is not used."""
@@ -284,12 +293,14 @@ class _RefinedEnd(SuperstepEnd):
         next: the next iteration in which vertices of the partition are due.
         told: messages that differ were sent to other partitions.
         work: messages that were looked at so far.
+        bytes: bytes of the history.
     """
 
     events: Counter[int] = field(default_factory=Counter)
     next: int = NEVER
     told: bool = False
     work: int = 0
+    bytes: int = 0
 
 
 @dataclass(slots=True)
@@ -299,10 +310,12 @@ class _RecordedEnd(SuperstepEnd):
     Attributes:
         messages: messages of the run.
         too_large: there are too many entries.
+        bytes: bytes that its entries take.
     """
 
     messages: int = 0
     too_large: bool = False
+    bytes: int = 0
 
 
 class _NoDelivery(Delivery):
@@ -388,10 +401,10 @@ class HistoryPartition(FollowingPartition):
         plan: the plan of the loop, with one class for which `why_no_history` has no reason.
         layout: the layout of the adjacency.
         partition: the partition's number.
-        choice: the delay bound of iterations from `init`, 1.
+        start: the start of the loop's answers.
     """
 
-    def __init__(self, plan: Plan, layout: str, partition: int, choice: BoundChoice) -> None:
+    def __init__(self, plan: Plan, layout: str, partition: int, start: AnswerStart) -> None:
         assert plan.program.algebra is not None
         self.algebra = plan.program.algebra
         self.module = delivery_module(self.algebra)
@@ -401,7 +414,7 @@ class HistoryPartition(FollowingPartition):
         self._recorder: _Recorder | None = None
         columns: dict[str, Any] = {"dirty": (np.uint8, 0)}
         columns |= {name: (f.dtype, f.default) for name, f in self._states.items()}
-        super().__init__(plan, layout, partition, choice, columns)
+        super().__init__(plan, layout, partition, start, columns)
 
     @property
     def history(self) -> History:
@@ -525,10 +538,12 @@ class HistoryPartition(FollowingPartition):
         """Arrange the graph as it is for iterations, which are recorded."""
         run = yield from super()._begin()
         most = _MOST * (self.graph.vertices + int(self.arena.meta["entries"])) + _FEW
+        if self.start.history_bytes is not None:
+            most = min(most, self.start.history_bytes // self.history.width)
         self._recorder = _Recorder(run, most)
         return run
 
-    def take_over(self) -> Steps[None]:
+    def take_over(self, report: LoopReport) -> Steps[None]:
         """Keep what iterations from `init` came to, and their history."""
         recorder, self._recorder = self._recorder, None
         assert self._iterations is not None
@@ -538,12 +553,13 @@ class HistoryPartition(FollowingPartition):
         if not end.too_large:
             assert recorder is not None
             index, columns = recorder.joined()
+            end.bytes = len(index) * self.history.width
             degrees = np.diff(v.topology.start)[index[columns["sent"]]]
             end.messages = int(degrees.sum())
             events = columns["at"][columns["sent"]][degrees > 0]
         _, ends = yield from end_superstep([], end)
-        if any(e.too_large for e in ends):
-            meta["restart"] = "the history of iterations is too large"
+        if any(e.too_large for e in ends) or self._too_large(e.bytes for e in ends):
+            meta["restart"] = f"the history of iterations {self._excess}"
             return
         places = graph.in_order()
         place = places[index]
@@ -562,7 +578,8 @@ class HistoryPartition(FollowingPartition):
             "messages": sum(e.messages for e in ends),
             "events": Counter(dict(enumerate(np.bincount(events).tolist()))),
         }  # fmt: skip
-        yield from super().take_over()
+        report.statistics = {**report.statistics, "history_bytes": sum(e.bytes for e in ends)}
+        yield from super().take_over(report)
 
     def follow(self, report: LoopReport) -> Steps[str]:
         """Refine iterations; return why the answer has to begin with `init`, or ""."""
@@ -572,7 +589,11 @@ class HistoryPartition(FollowingPartition):
         most = max(meta["messages"] // _WORTH, _FEW)
         refined = RefinedIterations(self, ends, most)
         end = _RefinedEnd(vertices=self.graph.vertices, events=meta["events"])
+        end.bytes = self.history.bytes
         _, told = yield from end_superstep([], end)
+        report.statistics = {"history_bytes": sum(e.bytes for e in told)}
+        if self._too_large(e.bytes for e in told):
+            return f"the history of iterations {self._excess}"
         master = make_master(self.plan, sum(e.vertices for e in told))
         events = Counter[int]()
         for e in told:
@@ -610,6 +631,15 @@ class HistoryPartition(FollowingPartition):
         work.iterations, work.updates, work.touched = last, refined.updates, refined.updates
         work.reason, work.quiet = master.reason, True
         return ""
+
+    @property
+    def _excess(self) -> str:
+        limit = self.start.history_bytes
+        return "is too large" if limit is None else f"takes more than history_bytes={limit:,}"
+
+    def _too_large(self, parts: Iterable[int]) -> bool:
+        limit = self.start.history_bytes
+        return limit is not None and sum(parts) > limit
 
     def _commit(self, refined: RefinedIterations) -> None:
         """Have the refined iterations as the history, and their last states as the answer."""

@@ -28,8 +28,7 @@ from vertexsdk.compile.vertex_arrays import VertexArrays, default_column
 from vertexsdk.engine._arena_partition import UNWRITTEN
 from vertexsdk.engine._recomputed_partition import FollowingPartition
 from vertexsdk.engine.adjacency import RowTopology, distinct
-from vertexsdk.engine.auto_bound import BoundChoice
-from vertexsdk.engine.commands import LoopReport
+from vertexsdk.engine.commands import AnswerStart, LoopReport
 from vertexsdk.engine.partition_graph import ResolvedChanges
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
 from vertexsdk.errors import VertexError
@@ -89,10 +88,10 @@ class LocalPartition(FollowingPartition):
         plan: the plan of the loop, with one class for which `why_not_local` has no reason.
         layout: the layout of the adjacency.
         partition: the partition's number.
-        choice: the delay bound of iterations from `init`.
+        start: the start of the loop's answers.
     """
 
-    def __init__(self, plan: Plan, layout: str, partition: int, choice: BoundChoice) -> None:
+    def __init__(self, plan: Plan, layout: str, partition: int, start: AnswerStart) -> None:
         assert plan.program.algebra is not None
         self.algebra = plan.program.algebra
         fields = plan.program.states().items()
@@ -102,7 +101,7 @@ class LocalPartition(FollowingPartition):
         columns: dict[str, Any] = {"dirty": (np.uint8, 0)}
         columns |= {f"state.{n}": (f.dtype, f.default) for n, f in fields if f.size is None}
         columns |= dict.fromkeys(self._sums, (self.algebra.dtype, self.algebra.identity))
-        super().__init__(plan, layout, partition, choice, columns)
+        super().__init__(plan, layout, partition, start, columns)
 
     # Changes. -------------------------------------------------------------------------------------
 
@@ -325,11 +324,11 @@ class LocalPartition(FollowingPartition):
         work.reason, work.quiet = meta["reason"], True
         return ""
 
-    def take_over(self) -> Steps[None]:
+    def take_over(self, report: LoopReport) -> Steps[None]:
         """Keep what iterations from `init` came to, and follow changes from there."""
         assert self._iterations is not None
         agg, places = self._iterations.processor.v.agg, self.graph.in_order()
         agg = agg[: len(places)].reshape(len(places), len(self._sums))
         for k, name in enumerate(self._sums):
             self.arena[name][places] = agg[:, k]
-        yield from super().take_over()
+        yield from super().take_over(report)

@@ -67,7 +67,8 @@ class GraphMutations:
         if removed:
             value = 1 if value is None else value
             # Added again, it is the edge there was, if that was one and pointed this way.
-            anew |= len(edges) > 1 or (t.reverse is not None and bool(t.reverse[edges[0]]))
+            backward = t.reverse is not None and bool(edges) and bool(t.reverse[edges[0]])
+            anew |= len(edges) > 1 or backward
         if not added or anew:
             self.removed_edges += edges
         if added and anew:

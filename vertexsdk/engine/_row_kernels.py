@@ -308,7 +308,7 @@ def arrange(  # type: ignore[no-untyped-def]
         rank: rank of each place among all ids.
         out, into: `start`, `stop` and `key` of a pool.
         ways: FORWARD for entries of `out`, BACKWARD for those of `into`, or both.
-        as_set: each target once, and no loops.
+        as_set: each target once, and no loops; of edges both ways, that from the first vertex.
         start: where each row begins; only filled, with the lengths, unless `fill`.
         target, pick, reverse: for each entry, its target's rank, where it is in the pool of `out`
             (or, as -1 - at, in that of `into`), and whether it is of `into`. Filled.
@@ -343,6 +343,8 @@ def arrange(  # type: ignore[no-untyped-def]
                 y += 1
             to = code[j] >> 1
             if as_set and (to == previous or to == rank[r]):
+                if fill and to == previous and to < rank[r]:  # that of the first vertex counts
+                    pick[begin + count - 1], reverse[begin + count - 1] = at[j], code[j] & 1
                 continue
             previous = to
             if fill:
@@ -358,8 +360,8 @@ def arrange(  # type: ignore[no-untyped-def]
 def look_up(first, last, ids, table, base, out):  # type: ignore[no-untyped-def]
     """The index of each id by a table of those from `base` on; 0 in it is none, k is k - 1."""
     for k in range(first, last):
-        at = ids[k] - base
-        out[k] = table[at] - 1 if 0 <= at < table.shape[0] else -1
+        at = np.uint64(ids[k]) - np.uint64(base)  # signed, it may overflow
+        out[k] = table[at] - 1 if ids[k] >= base and at < np.uint64(table.shape[0]) else -1
 
 
 @njit

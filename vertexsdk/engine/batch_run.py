@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
+import zlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack, closing, nullcontext
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
-from types import ModuleType
 from typing import Any
 
-import numba
 import numpy as np
 
+from vertexsdk.arrays.corruption import damaged
 from vertexsdk.arrays.json_values import as_json
-from vertexsdk.compile import kernel_cache
-from vertexsdk.compile.delivery import Delivery
+from vertexsdk.arrays.packed_strings import pack_arrow
 from vertexsdk.compile.kernel_cache import compiled_plan
-from vertexsdk.compile.native import NativeMethods
 from vertexsdk.compile.plan import Plan, class_numbers, shape_of, shippable
-from vertexsdk.engine._run_recovery import RunRecovery, StoredSnapshot
 from vertexsdk.engine.answer_checks import (
     check_answer,
     endless,
@@ -29,23 +27,36 @@ from vertexsdk.engine.answer_checks import (
     warn_of_strangers,
 )
 from vertexsdk.engine.auto_bound import BoundChoice, as_given, choose
-from vertexsdk.engine.commands import Budget, Command, EdgeColumns, Version, Versions, WorkDone
+from vertexsdk.engine.commands import (
+    AnswerStart,
+    BeginRun,
+    Budget,
+    Command,
+    EdgeColumns,
+    RunSnapshots,
+    Version,
+    Versions,
+    WorkDone,
+)
 from vertexsdk.engine.loop_engine import LoopEngine
-from vertexsdk.engine.loop_names import acknowledged_changes, loop_of_run, refuse_to_replace
+from vertexsdk.engine.loop_names import (
+    acknowledged_changes,
+    loop_of_run,
+    loop_of_snapshots,
+    refuse_to_replace,
+)
 from vertexsdk.engine.phases import PhaseTimer
-from vertexsdk.engine.processor import Processor
+from vertexsdk.engine.precompile import compile_plan
 from vertexsdk.engine.progress import ProgressBar
 from vertexsdk.engine.run_options import RunOptions
-from vertexsdk.errors import InputError, LostError, RunError
+from vertexsdk.errors import InputError, LostError, RunError, StateError, first_line
 from vertexsdk.graph.graph import Graph, VariantInfo
 from vertexsdk.graph.load.build_topology import Variant
-from vertexsdk.graph.topology.edge_attributes import no_values
-from vertexsdk.graph.topology.topology import Topology
 from vertexsdk.program.analysis.delay_bound import by_blocks, why_synchronous
-from vertexsdk.program.facts import METHODS
 from vertexsdk.program.program import Program
-from vertexsdk.state import Manifest, Store, open_store
+from vertexsdk.state import FencedError, Manifest, SegmentRef, Store, open_store
 from vertexsdk.state.address import Address, address_or_default
+from vertexsdk.state.stored_columns import accepted_record, accepted_values
 from vertexsdk.state.write_behind import WriteBehind
 from vertexsdk.transport.shipping import ship_by_value
 from vertexsdk.transport.transport import Transport
@@ -54,34 +65,6 @@ TRIES = 3
 SLOW = 1.0  # seconds of compiling a user's class after which it is said
 _OURS = "vertexsdk.algorithms"
 SHOWN = 100_000  # vertices in a commit up to which it is readable by SQL when it is acknowledged
-
-
-def why_interpreted(program: Program, params: Mapping[str, Any]) -> str | None:
-    """Return why a program does not compile; None where it does.
-
-    Args:
-        program: its classes.
-        params: the value of every parameter.
-
-    >>> from vertexsdk.algorithms import Degree
-    >>> why_interpreted(Program(Degree), {})
-    """
-    values = {n: 0 if isinstance(x, str) else x for n, x in params.items()}  # ids are codes
-    plan = Plan(
-        program=program,
-        kernels=tuple(None for _ in program.classes),
-        shape="many" if program.algebra is None else shape_of(program.classes),
-        params=values,
-        tolerance=float(program.classes[0].cls.tolerance),
-        threads=1,
-        topologies=("",),
-        run="",
-        loop="",
-        store=None,
-        max_iterations=None,
-        each=False,
-    )
-    return kernel_cache.why_interpreted(plan, compile_plan)
 
 
 class Run:
@@ -95,6 +78,7 @@ class Run:
             name.
 
     Attributes:
+        params: the value of every parameter.
         sees: what `self.loop` is.
     """
 
@@ -117,6 +101,7 @@ class Run:
         self.backend = address_or_default(backend)
         self.max_iterations = options.limit_of(program)
         self.given = dict(params or {})
+        self.params = program.bind(self.given)
         self.title, self._of_another = title or self.loop, bool(title)
         self.bar = ProgressBar(self.title, options.progress, self.max_iterations)
         self.seconds: dict[str, float] = {}
@@ -139,14 +124,13 @@ class Run:
 
     def _go(self) -> Store:
         began = time.perf_counter()
-        bound = self.program.bind(self.given)
         with ExitStack() as on_error:
             with self.spent.timed("claim"):
                 store = on_error.enter_context(open_store(self.backend))
                 refuse_other_hosts(self.graph.transport, store)  # before any job
                 self._refuse_to_replace(store, store.head(self.loop))
             with self.bar:
-                self._run_with_retries(store, bound)
+                self._run_with_retries(store)
             self.recovery.end(store)
             store.show(self.loop)
             on_error.pop_all()
@@ -154,15 +138,15 @@ class Run:
         self.statistics["spent"] = self.spent.complete(total)
         return store
 
-    def _run_with_retries(self, store: Store, bound: dict[str, Any]) -> None:
+    def _run_with_retries(self, store: Store) -> None:
         """Run to the end; where an executor is lost, from the newest snapshot or the beginning."""
         tries, reached = 0, -1
         while True:
             tries += 1
             try:
                 info = self._load()
-                params = self._codes(bound, info)
-                warn_of_strangers(self.program, bound, self.graph)
+                params = self._codes()
+                warn_of_strangers(self.program, self.params, self.graph)
                 say_unused_values(self.program, info, self.graph)
                 with self.spent.timed("claim"):
                     newest = store.claim(self.loop, check=partial(self._refuse_to_replace, store))
@@ -219,14 +203,14 @@ class Run:
         Raises:
             InputError: parameters that do not fit the graph.
         """
-        params = self._codes(self.program.bind(self.given), info)
+        params = self._codes()
         with open_store(self.backend) as store:
             return self._plan(info, params, store)
 
-    def _codes(self, bound: dict[str, Any], info: VariantInfo) -> dict[str, Any]:
+    def _codes(self) -> dict[str, Any]:
         """Return the parameters with vertex ids as codes, refusing ids that are not there."""
-        params = dict(bound)
-        for name, value in self.program.named_vertices(bound).items():
+        params = dict(self.params)
+        for name, value in self.program.named_vertices(self.params).items():
             if value is None or (isinstance(value, int) and name not in self.given):
                 continue  # a default of a user's class that stands for no vertex
             try:
@@ -301,7 +285,7 @@ class Run:
             plan = replace(plan, resident=True)
         try:
             engine = LoopEngine(
-                self.graph, plan, "directed", choice=choice, run=info.num_vertices,
+                self.graph, plan, "directed", AnswerStart("init", choice), run=info.num_vertices,
                 phases=self.spent, title=self.title,
             )  # fmt: skip
             with closing(engine), closing(writes):
@@ -309,10 +293,9 @@ class Run:
                 versions = Versions(self.options.commit_every, after, add)
                 command = Command(budget=Budget(report=self._show), versions=versions)
                 if self.recovery.active:
-                    bound = self.program.bind(self.given)
                     command = replace(
                         command,
-                        before=self.recovery.begin(engine, stored, bound, info),
+                        before=self.recovery.begin(engine, stored, self.params, info),
                         snapshots=self.recovery.snapshots(store, writes),
                     )
                 done = engine.execute(command)
@@ -325,7 +308,7 @@ class Run:
             self.graph.forget(plan.run)
         self.spent.driver(time.perf_counter() - began)
         check_answer(
-            self.program, self.program.bind(self.given), done.work, done.not_finite,
+            self.program, self.params, done.work, done.not_finite,
             info.num_edges, info.num_vertices, from_init=True,
         )  # fmt: skip
         self.statistics |= {
@@ -355,7 +338,7 @@ class Run:
         """Return the delay bound to run with over a graph that is loaded."""
         partitions, bound = self.graph.partitions, self.options.delay_bound
         if bound == "auto":
-            refused = why_synchronous(self.program, self.program.bind(self.given))
+            refused = why_synchronous(self.program, self.params)
             if refused is None and self.max_iterations is not None:
                 refused = "it is to end after a number of iterations"
             if refused is None and self.recovery.active:
@@ -410,124 +393,250 @@ def refuse_other_hosts(transport: Transport, store: Store) -> None:
         )
 
 
-# Compile a plan's kernels before the first task, and find out whether they compile at all.
+# The snapshots of a run in the store: it continues from them after a loss or in another process.
 #
-# A processor over an empty stand-in for the graph goes through one iteration with its kernels
-# replaced by their compilation, so every kernel is compiled for exactly the types it will see.
+# The store has them as a loop of its own, beside that of the run, as readers of the run's versions
+# have no use for them: `LOOP.snapshot` has one version, the newest snapshot, and goes with the end
+# of the run.
+
+_RECORD = "snapshot"  # in the statistics of the manifest
 
 
-class _Compiling:
-    """A module whose functions compile for their arguments and do nothing.
+@dataclass(frozen=True)
+class StoredSnapshot:
+    """A snapshot in the store.
 
-    Args:
-        module: with the functions.
-        say: told each method of a class before it is compiled.
-        of: the name of the class; None for the delivery of messages.
+    Attributes:
+        run: the run that took it (`RunRecovery.run`).
+        of: what it is a snapshot of (`identity`).
+        partitioner: the partitioner that divided the graph.
+        work: the work done until it was taken.
     """
 
-    def __init__(
-        self, module: ModuleType, say: Callable[[str], None], of: str | None = None
-    ) -> None:
-        self._module, self._say, self._of = module, say, of
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        kernel = getattr(self._module, name)
-
-        def compile_only(*args: Any) -> Any:
-            if self._of is not None:  # other kernels compute what scatter sends
-                self._say(f"compiling {name if name in METHODS else 'scatter'} of {self._of}")
-            kernel.compile(tuple(numba.typeof(a) for a in args))
-            if name == "init":
-                return args[2]
-            return (0, args[2]) if name in ("gather", "scatter") else None
-
-        return compile_only
+    manifest: Manifest
+    segments: tuple[SegmentRef, ...]
+    run: str
+    of: dict[str, Any]
+    partitioner: str
+    work: WorkDone
 
 
-def stand_in(plan: Plan) -> Topology:
-    """Return a vertex of every class and an edge, with the array types of the real topology."""
-    value = plan.program.value_dtype
-    classes = len(plan.program.classes)
-    n = max(classes, 2)
-
-    def fixed(data: Any, dtype: Any) -> Any:
-        array = np.array(data, dtype)
-        array.flags.writeable = False
-        return array
-
-    return Topology(
-        partition=0,
-        partitions=len(plan.topologies),
-        ids=fixed(range(n), np.int64),
-        start=fixed([0] + [1] * n, np.int64),
-        target=fixed([1], np.int32),
-        ghost_ids=fixed([], np.int64),
-        ghost_start=fixed([0] * (len(plan.topologies) + 1), np.int64),
-        inbound=fixed([], np.int32),
-        inbound_start=fixed([0] * (len(plan.topologies) + 1), np.int64),
-        in_start=fixed([0, 0] + [1] * (n - 1), np.int64),
-        in_source=fixed([0], np.int32),
-        kind=fixed(range(n), np.uint8) if classes > 1 else None,
-        value=None if value is None else fixed(no_values(1, value), None),
-        reverse=fixed([False], np.bool_) if plan.program.direction == "both" else None,
-    )
-
-
-def compile_plan(plan: Plan, say: Callable[[str], None]) -> None:
-    """Compile every kernel of the plan; those on disk are only loaded.
+class RunRecovery:
+    """The snapshots of one run, over all tries to come to its end.
 
     Args:
-        say: told which method comes next.
+        loop: name of the run.
+        options: options of the run.
+        note: tells the user something.
 
-    Raises:
-        NumbaError: a method does not compile; the message says where.
+    Attributes:
+        run: identifies the run; another process that continues it has the same.
+        resumed_at: the iteration from which the last try continued; None if it began with `init`.
+        newest: the iteration of the newest snapshot that this process has committed.
+        taken: how many were committed.
     """
-    topology = stand_in(plan)
-    processor = Processor(plan, 0, topology.n, topology)
-    module: Any = _Compiling(processor.module, say)
-    delivery: Delivery = processor.delivery
-    delivery.module = processor.module = module
-    for methods in processor.methods:
-        if isinstance(methods, NativeMethods):
-            compiling = _Compiling(methods.module, say, methods.spec.name)
-            methods.module = compiling  # type: ignore[assignment]
-    v = processor.v
-    aggregates = {k: a.identity for k, a in plan.program.aggregators.items()}
-    for iteration in (0, 1):
-        processor.step(iteration, aggregates)
-    _delivery_kernels(delivery, v)
-    if plan.threads > 1:
-        _delivery_kernels(delivery, v)
+
+    def __init__(self, loop: str, options: RunOptions, note: Callable[[str], None]) -> None:
+        self._loop, self._options, self._note = loop, options, note
+        self.name = loop_of_snapshots(loop)
+        self.run = uuid.uuid4().hex[:12]
+        self.resumed_at: int | None = None
+        self.newest = -1
+        self.taken = 0
+        self._of: dict[str, Any] = {}
+        self._graph: Graph
+        self._committed: Future[object] | None = None
+
+    @property
+    def active(self) -> bool:
+        """True if the run takes snapshots, or continues from one."""
+        return self._options.snapshots is not None or self._options.resume
+
+    def find(self, store: Store) -> StoredSnapshot | None:
+        """Return the snapshot from which the run is to continue.
+
+        A run that begins says so if the store has one, or if it was to continue from one.
+        """
+        processor_lost = self.newest >= 0  # a processor was lost
+        stored = _read(store, self.name)
+        if stored is None:
+            if self.active and store.head(self.name) is not None:
+                raise InputError(
+                    f"the store has a loop {self.name!r}, and snapshots of {self._loop!r} would be "
+                    "under that name: delete or copy it, or give the run another loop="
+                )
+            if self._options.resume and not processor_lost:
+                self._note("the store has no snapshot of it: begins at iteration 0")
+            return None
+        if processor_lost or self._options.resume:
+            self.run = stored.run
+            return stored
+        self._note(
+            f"begins at iteration 0; resume=True would continue at iteration "
+            f"{stored.manifest.iteration:,}, from the snapshot of a run that was interrupted"
+        )
+        return None
+
+    def begin(
+        self,
+        engine: LoopEngine,
+        stored: StoredSnapshot | None,
+        params: Mapping[str, Any],
+        info: VariantInfo,
+    ) -> WorkDone:
+        """Make the partitions of the run, from a snapshot if there is one.
+
+        Args:
+            params: the value of every parameter, as the user gives them.
+            info: description of the graph, as it was loaded.
+
+        Returns:
+            The work that was done until then.
+
+        Raises:
+            InputError: it is a snapshot of something else.
+            StateError: it cannot be read.
+        """
+        plan = engine.plan
+        self._graph, graph = engine.graph, engine.graph
+        self.resumed_at = None
+        self._of = identity(plan, params, graph, info)
+        if stored is not None:
+            self._compare(stored, self._of)
+        self._of["graph"] = f"{engine.begin(BeginRun()):016x}"
+        if stored is None:
+            return WorkDone()
+        self._compare(stored, self._of)
+        alike = (stored.manifest.partitions, stored.partitioner) == (
+            graph.partitions, graph.partitioner.name,
+        )  # fmt: skip
+        if not alike and plan.program.algebra is not None and not plan.resident:
+            raise InputError(
+                f"{self._loop}: its snapshot is of {stored.manifest.partitions} partitions, "
+                f"placed by {stored.partitioner}: tasks that do not stay must have the same"
+            )
+        engine.begin(BeginRun(stored.segments, alike, self._options.trusted))
+        self.resumed_at = stored.manifest.iteration
+        self._note(f"continues at iteration {self.resumed_at:,}, from its snapshot")
+        return replace(stored.work)
+
+    def _compare(self, stored: StoredSnapshot, now: Mapping[str, Any]) -> None:
+        for name, value in now.items():
+            recorded = stored.of.get(name)
+            if json.dumps(value) != json.dumps(recorded):
+                at = f"{stored.manifest.iteration:,}"
+                raise InputError(
+                    f"{self._loop}: its snapshot at iteration {at} is of another run, "
+                    f"{_difference(name, recorded, value)}: leave out resume=True to "
+                    "begin at iteration 0"
+                )
+
+    def snapshots(self, store: Store, writes: WriteBehind) -> RunSnapshots | None:
+        """Return when snapshots are taken, and what commits them, in the thread of `writes`."""
+        interval = self._options.snapshots
+        if interval is None:
+            return None
+
+        def add(work: WorkDone, segments: list[SegmentRef]) -> None:
+            if self._committed is not None and self._committed.done():
+                self._committed.result()  # raises if another run took over
+            self._committed = writes.submit(lambda: self._commit(store, work, segments))
+
+        def drop(segments: list[SegmentRef], why: str) -> None:
+            if why:
+                self._note(f"a snapshot was dropped: {why}")
+            writes.submit(lambda: store.backend.delete_unreferenced([r.key for r in segments]))
+
+        return RunSnapshots(interval.iterations, interval.seconds, add, drop)
+
+    def _commit(self, store: Store, work: WorkDone, segments: list[SegmentRef]) -> None:
+        record = {
+            "run": self.run, "of": self._of, "work": asdict(work),
+            "partitioner": self._graph.partitioner.name,
+        }  # fmt: skip
+        try:
+            store.commit(
+                self.name, iteration=work.iterations, segments=segments,
+                statistics={_RECORD: record}, partitions=self._graph.partitions,
+            )  # fmt: skip
+        except FencedError:
+            raise
+        except StateError as error:
+            self._note(f"a snapshot was dropped: {first_line(error)}")
+            return
+        self.newest = work.iterations
+        self.taken += 1
+
+    def end(self, store: Store) -> None:
+        """Delete the snapshot: the run has ended, and its last version is in the store.
+
+        What processes that died have stored of others goes too.
+        """
+        if _read(store, self.name) is not None:
+            store.delete(self.name)
+        if self.active:
+            store.backend.delete_unreferenced(list(store.backend.list_segments(self.name)))
+
+    @property
+    def statistics(self) -> dict[str, Any]:
+        """The results of snapshots, for the statistics of the run."""
+        if not self.active:
+            return {}
+        return {"run": self.run, "snapshots": self.taken, "resumed_at": self.resumed_at}
 
 
-def _delivery_kernels(delivery: Delivery, v: Any) -> None:
-    some = np.zeros(1, np.int32)
-    none = np.zeros(0, np.int32)
-    values = v.msg[:0].copy()
-    old = v.msg[:1].copy()
-    if delivery.algebra.kind != "latest":
-        delivery._repair(none, v.msg, v.agg)
-        if delivery.shape != "derived":
-            delivery.pull(v.msg, v.agg)
-    if delivery.shape == "uniform" and delivery.ordered:
-        delivery.module.better(some, old, v.msg, old, 0)
-        delivery.read_better(old, 0, v.msg, v.agg)
-    if v.gathered is not None:
-        delivery.module.differing(none, v.agg, v.gathered, none.copy())
-    arguments = delivery.arguments(v.msg, v.agg, 1, 0)
-    t = delivery.topology
-    if delivery.shape == "uniform":
-        delivery.module.push(some, 0, 1, old, t.start, t.stop, t.target, *arguments)
-        if delivery.algebra.kind == "latest":
-            delivery.module.mark_targets(some[:0], t.start, t.stop, t.target, delivery.ch)
-    elif delivery.shape != "derived":
-        delivery.module.emit_edges(np.zeros(0, np.int64), values, t.target, *arguments)
-    delivery.module.apply_buckets(
-        0, 1, v.agg, delivery.ch, delivery.list, delivery.counts, *delivery._small
-    )
-    index = none.copy()
-    for array in (index, values):
-        array.flags.writeable = False
-    if t.partitions > 1:
-        delivery.inbound(0, index, values, v.msg, v.agg)
-    delivery.finish(v.msg, v.agg)
+def identity(
+    plan: Plan, params: Mapping[str, Any], graph: Graph, info: VariantInfo
+) -> dict[str, Any]:
+    """Return what a run's state depends on, as JSON; the methods' code is not compared."""
+    names, attributes = 0, 0
+    if graph.string_table is not None:
+        for part in pack_arrow(graph.string_table.sorted):
+            names = zlib.crc32(np.ascontiguousarray(part).data, names)
+    if plan.initial is not None:
+        for name, (ids, values) in sorted(plan.initial.value.columns.items()):
+            rows = repr(values.tolist()).encode() if values.dtype.hasobject else values.tobytes()
+            for data in (name.encode(), ids.tobytes(), rows):
+                attributes = zlib.crc32(data, attributes)
+    return {
+        "program": plan.program.name,
+        "fields": plan.program.schema(),
+        "parameters": as_json(params),
+        "tolerance": plan.tolerance,
+        "seed": plan.seed,
+        "vertices": info.num_vertices,
+        "edges": info.num_edges,
+        "string ids": names,
+        "vertex attributes": attributes,
+        "message layout": plan.shape,
+    }
+
+
+def _difference(name: str, then: Any, now: Any) -> str:
+    """Say how two values of an entry of `identity` differ."""
+    if name == "message layout":
+        return "which was not compiled as this one is"
+    if name in ("fields", "string ids", "vertex attributes"):
+        return f"of other {name}"
+    if name == "graph":
+        return "of a graph with other edges, edge values or classes"
+    if isinstance(then, dict) and isinstance(now, dict):
+        name = next(k for k in [*now, *then] if json.dumps(now.get(k)) != json.dumps(then.get(k)))
+        then, now = then.get(name), now.get(name)
+    return f"with {name} {then!r} in place of {now!r}"
+
+
+def _read(store: Store, name: str) -> StoredSnapshot | None:
+    head = store.backend.get_head(name)
+    if head is None or not head.manifest:
+        return None
+    manifest = store.manifest(head.manifest)
+    record = manifest.statistics.get(_RECORD)
+    if record is None:
+        return None  # a loop of the user's has this name
+    segments = tuple(sorted(store.segments(manifest), key=lambda ref: ref.key.partition))
+    with damaged(f"the snapshot in loop {name!r}"):
+        kinds = {"run": str, "of": dict, "partitioner": str}
+        run, of, partitioner = (accepted_values(record, kinds)[n] for n in kinds)
+        work = accepted_record(WorkDone, record["work"])
+    return StoredSnapshot(manifest, segments, run, of, partitioner, work)

@@ -11,7 +11,6 @@ Lamport times are `clock * P + partition`, so no two partitions have equal ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -234,37 +233,6 @@ class Boundary:
         """The times of the vertices' own updates, 0 where they have none."""
         began = self.began[vertices]
         return np.where(began != 0, began, self.wish[vertices])
-
-    # Versions. ------------------------------------------------------------------------------
-
-    def to_columns(self) -> tuple[dict[str, Array], dict[str, Any]]:
-        """The arrays by name, and the rest as JSON."""
-        columns = {name: getattr(self, name) for name in _ARRAYS}
-        for k, (_, index, values, _, _) in enumerate(self.queue):
-            columns[f"queue.{k}.index"], columns[f"queue.{k}.value"] = index, values
-        queue = [[source, first, last] for source, _, _, first, last in self.queue]
-        return columns, {
-            "clock": self.clock, "sealed": self.sealed, "lamport": self.lamport, "queue": queue,
-            "floor": self.floor,
-        }  # fmt: skip
-
-    @classmethod
-    def from_columns(cls, columns: Mapping[str, Array], meta: Mapping[str, Any]) -> Boundary:
-        """Build it from what `to_columns` returned, with copies that may be written."""
-        arrays: list[Any] = [columns[n].copy() for n in _ARRAYS]
-        made = cls(meta["clock"], meta["sealed"], meta["lamport"], *arrays)
-        made.floor = meta["floor"]
-        made.queue = [
-            (source, columns[f"queue.{k}.index"], columns[f"queue.{k}.value"], first, last)
-            for k, (source, first, last) in enumerate(meta["queue"])
-        ]
-        return made
-
-
-_ARRAYS = (
-    "committed", "began", "wish", "due", "holds", "preparing", "asked", "granted", "covers",
-    "acked", "pended", "held_by", "later",
-)  # fmt: skip
 
 
 def _divide(

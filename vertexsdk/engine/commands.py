@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from vertexsdk.engine.auto_bound import BoundChoice
 from vertexsdk.engine.master import IterationStats
 from vertexsdk.engine.run_options import RunOptions
 from vertexsdk.engine.snapshots import SnapshotPart, SnapshotRequest
@@ -28,11 +29,29 @@ from vertexsdk.program.program import Program
 from vertexsdk.state import EncodedSegment, SegmentRef
 from vertexsdk.state.address import Address
 
-Strategy = Literal["init", "local", "history"]  # how an answer follows from the one before
 Counts = dict[str, tuple[int, int]]  # values that are NaN, and infinite, by column
 
 # Of one partition: codes of sources and targets (int64[k]), and messages (k,) or (k, size).
 EdgeColumns = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerStart:
+    """The start of the answers of a loop, but for the first, which begins with `init`.
+
+    Attributes:
+        strategy: "warm" where iterations continue from the state before, and "init" where they
+            begin anew. "local" and "history": the answer follows from the last one, or they do.
+        choice: the delay bound of iterations from `init`.
+        reason: why every answer begins with `init`; None where not all do.
+        history_bytes: bytes that the history of iterations may take in all partitions; None for
+            no other limit than that of the engine.
+    """
+
+    strategy: Literal["warm", "init", "local", "history"]
+    choice: BoundChoice
+    reason: str | None = None
+    history_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,6 @@ from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.engine._arena_partition import UNWRITTEN, ArenaPartition
 from vertexsdk.engine._mirrors import Mirrors
 from vertexsdk.engine._row_kernels import DELETE, INSERT
-from vertexsdk.engine._saved_state import CHANGED, captured, restored
 from vertexsdk.engine.adjacency import Edits, distinct
 from vertexsdk.engine.arena import Arena
 from vertexsdk.engine.commands import LoopCommand, LoopReport, RestoreState
@@ -36,15 +35,26 @@ from vertexsdk.engine.iterations import combining, make_master
 from vertexsdk.engine.master import IterationStats, Master, combine_aggregates
 from vertexsdk.engine.new_partition import NewPartition
 from vertexsdk.engine.processor import merged
-from vertexsdk.engine.snapshot_writer import WriteSnapshot
+from vertexsdk.engine.snapshot_writer import SNAPSHOT_LAYERS, WriteSnapshot
 from vertexsdk.engine.snapshots import SnapshotRequest
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
 from vertexsdk.errors import VertexError
-from vertexsdk.program.algebra import Algebra
+from vertexsdk.program.algebra import Algebra, VertexId
+from vertexsdk.state import CorruptError, SegmentRef, Store, open_store
+from vertexsdk.state.stored_columns import Described, accepted_values, described_like
+from vertexsdk.state.version_writer import DeltaLayers
 from vertexsdk.transport.transport import Blocks
 
 Array = NDArray[Any]
+CHANGED = np.uint8(2)  # bit of the column "dirty": since the last snapshot
 _DIRTY = UNWRITTEN | CHANGED
+_SMALL = 1 << 20  # bytes of rows that are copied at once; more are read from a fork
+_NUMBER = (int, float, type(None))
+_META: dict[str, type | tuple[type, ...]] = {  # what snapshots have of `Arena.meta`
+    "clock": int, "aggregates": dict, "falling": bool, "settled": bool, "unsent": bool,
+    "unsure": bool, "gathered": list, "slice": (list, type(None)), "since": int, "spent": int,
+    "good": _NUMBER, "from init": _NUMBER, "bad": _NUMBER,
+}  # fmt: skip
 
 
 class IncrementalPartition(ArenaPartition):
@@ -117,7 +127,7 @@ class IncrementalPartition(ArenaPartition):
             self.delivery.derived = lambda slots: part.methods.repair(part.v, part.delivery, slots)
         self.messages = EdgeMessages(plan.shape, self.methods, self.delivery)
         self.methods.num_vertices = self.all_vertices
-        self.aggregates = {**none, **a.meta["aggregates"]}
+        self._aggregates = {**none, **a.meta["aggregates"]}
         self.log = MutationLog(self.algebra, plan.program.value_dtype)
 
     def keep(self) -> None:
@@ -133,8 +143,11 @@ class IncrementalPartition(ArenaPartition):
 
     @property
     def pending(self) -> int:
-        """The number of vertices that are to gather."""
         return self.arena.length("pending")
+
+    @property
+    def aggregates(self) -> dict[str, Any]:
+        return self._aggregates
 
     @property
     def all_vertices(self) -> int:
@@ -157,22 +170,135 @@ class IncrementalPartition(ArenaPartition):
             self.arena.put("pending", merged(self.arena["pending"], places))
 
     def written(self) -> tuple[str, dict[str, Array]] | None:
-        """The columns of a base, or of a delta of what changed since the last call, if anything."""
         return self.written_layer(self.v.states)
 
-    def snapshot(self, request: SnapshotRequest) -> tuple[bool, WriteSnapshot]:
+    # Snapshots: a segment of kind "snapshot" has a row for each vertex, in any order, and `pending`
+    # has the ids of all vertices that are to gather. Groups "all" and "" have all vertices, group
+    # "delta" those that changed since the segment before. What belongs to the partition as a whole
+    # is in the segment's meta. Aggregates are not stored, as they follow from the messages of the
+    # producers: any number of partitions can continue from a snapshot.
+
+    def capture(self, request: SnapshotRequest) -> tuple[bool, WriteSnapshot]:
         """Take the graph and the state for a snapshot, as they are now."""
-        state = captured(self, request)
-        _, graph = super().snapshot(request)
+        state = self._capture_state(request)
+        _, graph = super().capture(request)
         if state is None:
             return False, graph
         return True, lambda store: [*graph(store), *state(store)]
 
+    def _capture_state(self, request: SnapshotRequest) -> WriteSnapshot | None:
+        """Return what writes the state as it is now; None before iteration 0."""
+        self.keep()
+        arena, meta = self.arena, self.arena.meta
+        if not meta["begun"]:
+            return None
+        _, layers = (None if request.whole else meta.get(SNAPSHOT_LAYERS)) or ("", None)
+        rows, layers = self.take_dirty(CHANGED, layers)
+        if layers is None:
+            group, rows = "all" if request.whole else "", self.graph.present_places()
+        else:
+            group, rows = "delta", rows[arena["alive"][rows] != 0]
+        meta[SNAPSHOT_LAYERS] = request.token, layers or DeltaLayers()
+        names = self._columns_of_state()
+        about = {
+            "meta": {name: meta[name] for name in _META if name in meta},
+            "placed": 0 if self.mirrors.placement is not None else len(self.plan.topologies),
+        }
+        pending = arena["ids"][arena["pending"]]
+        size = len(rows) * sum(arena[name].itemsize for name in names)
+        at, content = (self.plan.loop, self.partition, self.clock), dict[str, Array]()
+        if request.waits or size <= _SMALL:
+            content = {name: arena[name][rows] for name in names}
+        else:
+            arena = arena.fork(names)
+            self.refresh()
+
+        def write(store: Store) -> list[SegmentRef]:
+            columns = content or {name: arena[name][rows] for name in names}
+            columns = {"id": columns["ids"], **columns, "pending": pending}
+            del columns["ids"]
+            return [store.put_segment(*at, "snapshot", columns, about, group=group)]
+
+        return write
+
+    def _columns_of_state(self) -> list[str]:
+        """The arrays of which a snapshot has the rows."""
+        fields = list(self.plan.program.states())
+        names = ["ids", *(f"state.{name}" for name in fields)]
+        if self.plan.tracked:
+            names += [f"tracked.{name}" for name in fields]
+        if self.plan.shape == "uniform":
+            names.append("msg")
+        if self.comparing:
+            names += ["level", "seen"]
+        return names
+
     def restore(self, state: RestoreState) -> Steps[None]:
         """Continue from the state of a snapshot, before iteration 0."""
-        return restored(self, state)
+        arena, refs = self.arena, state.segments
+        hashed = self.mirrors.placement is None
+        newest = {ref.key.partition: ref for ref in refs}
+        pending = [np.zeros(0, np.int64)]
+        meta: dict[str, Any] = {}
+        ids, *names = self._columns_of_state()
+        described = {
+            "id": Described(arena[ids].dtype), **described_like({n: arena[n] for n in names}),
+            "pending": Described(np.int64, rows=""),
+        }  # fmt: skip
+        assert self.plan.store is not None
+        with open_store(self.plan.store, create=False) as store:
+            for ref in refs:
+                table = store.table(ref)
+                with store.naming_segment(ref):
+                    about = accepted_values(table.meta, {"meta": dict, "placed": int})
+                    meta = _accepted_meta(about["meta"], self.plan.program.aggregators)
+                alike = hashed and about["placed"] == len(self.plan.topologies)
+                if alike and state.codes is None and ref.key.partition != self.partition:
+                    continue
+                columns = store.segment(ref, described=described)
+                with store.naming_segment(ref):
+                    columns = self._renamed(columns, state.codes)
+                vertices, waiting = columns.pop("id"), columns.pop("pending")
+                if newest[ref.key.partition] is ref:
+                    pending.append(waiting[self.mirrors.owns(waiting)])
+                places = np.full(len(vertices), -1, np.int64)
+                owned = self.mirrors.owns(vertices)
+                places[owned] = self.index.find(vertices[owned])
+                there = places >= 0
+                for name, values in columns.items():
+                    arena[name][places[there]] = values[there]
+        none = {"layers": None, SNAPSHOT_LAYERS: None}
+        arena.meta |= {**meta, "begun": True, "due": False, **none}
+        self.refresh()
+        yield from self._send_all()
+        places = np.unique(self.index.find(np.concatenate(pending))).astype(np.int32)
+        arena.put("pending", places[places >= 0])
 
-    def send_all(self) -> Steps[None]:
+    def _renamed(
+        self, columns: dict[str, Array], codes: tuple[Array, Array] | None
+    ) -> dict[str, Array]:
+        """Return columns with the codes of string ids now; an id may stand as its complement."""
+        if codes is None:
+            return columns
+        stored, now = codes
+
+        def renamed(values: Array) -> Array:
+            result = values.copy()
+            for mine, code in ((values, 1), (~values, -1)):
+                at = np.minimum(np.searchsorted(stored, mine), len(stored) - 1)
+                known = stored[at] == mine
+                result[known] = now[at[known]] if code > 0 else ~now[at[known]]
+            return result
+
+        fields = self.plan.program.states()
+        ids = {"id", "pending"}
+        ids |= {f"{kind}.{n}" for n, f in fields.items() if f.type is VertexId
+                for kind in ("state", "tracked")}  # fmt: skip
+        if self.algebra.type is VertexId:
+            ids |= {"msg", "seen"}
+        return {n: renamed(x) if n in ids else x for n, x in columns.items()}
+
+    def _send_all(self) -> Steps[None]:
         """Tell mirrors what their vertices sent last, and have all aggregates follow from it."""
         yield from self._update_mirrors(self.graph.present_places(), self._end())
         v, delivery = self.v, self.delivery
@@ -431,7 +557,7 @@ class IncrementalPartition(ArenaPartition):
     ) -> Steps[PartitionEnd]:
         """As `_update_mirrors`; aggregates take in what vertices contributed."""
         total = yield from self._update_mirrors(senders, end)
-        self.aggregates = combine_aggregates(
+        self._aggregates = combine_aggregates(
             self.aggregates, total.progress.aggregates, self.plan.program.aggregators
         )
         return total
@@ -552,7 +678,6 @@ class IncrementalPartition(ArenaPartition):
     # Iterations. ----------------------------------------------------------------------------------
 
     def iterate(self, command: LoopCommand, report: LoopReport) -> Steps[None]:
-        """Iterate to the fixed point, or as far as the command allows."""
         began = time.monotonic()
         meta, pace = self.arena.meta, RestartPolicy(self.arena.meta)
         work = report.work
@@ -583,7 +708,7 @@ class IncrementalPartition(ArenaPartition):
                 return
             work.add(progress)
             more = master.advance(total.progress)
-            self.aggregates = dict(master.aggregates)
+            self._aggregates = dict(master.aggregates)
             fell = meta["falling"] and report.warm
             if fell or (more and sums and warm and pace.tired(1)):
                 report.warm = warm = False
@@ -754,6 +879,20 @@ class IncrementalPartition(ArenaPartition):
         """Note that a message got worse in an iteration: the program is not monotone."""
         if self.comparing and self.delivery.worse:
             self.arena.meta["worse"] = True  # what all partitions do follows in the next superstep
+
+
+def _accepted_meta(stored: dict[str, Any], aggregators: Mapping[str, Algebra]) -> dict[str, Any]:
+    """Return what belongs to a partition as a whole, of the types that it has here."""
+    meta = accepted_values(stored, _META)
+    gathered, number = meta.get("gathered", ({}, 0))
+    for name, value in [*meta.get("aggregates", {}).items(), *gathered.items()]:
+        one = aggregators[name]
+        if np.asarray(value, one.dtype).shape != (() if one.size is None else (one.size,)):
+            raise CorruptError(f"aggregate {name!r} in its meta has another shape")
+    iteration, warm = meta.get("slice") or (0, False)
+    if not (type(number) is type(iteration) is int and type(warm) is bool):
+        raise CorruptError("'gathered' or 'slice' in its meta is of another type")
+    return meta
 
 
 def _ends(iteration: int, master: Master, aggregates: dict[str, Any]) -> bool:

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.raw_columns import encode_bytes
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine.answer_checks import EndWatch, has_rule
-from vertexsdk.engine.auto_bound import BoundChoice
 from vertexsdk.engine.commands import (
+    AnswerStart,
     BeginRun,
     Budget,
     Command,
@@ -31,7 +31,6 @@ from vertexsdk.engine.commands import (
     LoopReport,
     RestoreState,
     RunSnapshots,
-    Strategy,
     Versions,
     WorkDone,
 )
@@ -72,10 +71,8 @@ class LoopEngine:
         graph: which is loaded; only to know where it is.
         plan: plan of the loop.
         layout: layout of the adjacency.
+        start: the start of the loop's answers.
         names: where ids are strings, their codes; forks share them.
-        from_init: why every answer begins with `init`; None where iterations continue from before.
-        choice: the delay bound of answers that begin with `init`, if any but the first do.
-        strategy: how an answer follows from the last one where `choice` is given.
         origin: the engine of which this is a fork.
         run: how many vertices the graph has, for a run on it as it is loaded.
         phases: see there.
@@ -87,19 +84,16 @@ class LoopEngine:
         graph: Graph,
         plan: Plan,
         layout: str,
+        start: AnswerStart,
         names: NameCodes | None = None,
         *,
-        from_init: str | None = None,
-        choice: BoundChoice | None = None,
-        strategy: Strategy = "init",
         origin: LoopEngine | None = None,
         run: int | None = None,
         phases: PhaseTimer | None = None,
         title: str = "",
     ) -> None:
         self.graph, self.plan, self.layout = graph, plan, layout
-        self.from_init, self.choice, self._run = from_init, choice, run
-        self._strategy = strategy
+        self.start, self._run = start, run
         self.reads_loop = plan.program.reads_loop
         # Messages of an events program may name new vertices, which have no code before it ends.
         self._learns_names = plan.program.algebra is None and names is not None
@@ -132,9 +126,7 @@ class LoopEngine:
             self._describe = self._described.enter_context(graph.workers.described(self._title))
 
     def _new_exchange(self) -> Exchange:
-        task = LoopTask(
-            self.plan, self.layout, self._key, self.choice, run=self._run, strategy=self._strategy
-        )
+        task = LoopTask(self.plan, self.layout, self._key, self.start, run=self._run)
         stay = self._run is None or self.plan.resident
         return self.graph.workers.exchange(task, resident=stay)
 
@@ -202,8 +194,7 @@ class LoopEngine:
             )  # fmt: skip
         watch = EndWatch(
             self._loop_title, budget, self.plan.max_iterations, self._run or self.size[0],
-            1 if self.choice is None else self.choice.bound,
-            rule=has_rule(self.plan.program.classes[0]),
+            self.start.choice.bound, rule=has_rule(self.plan.program.classes[0]),
         )  # fmt: skip
         done = False
         while not done:
@@ -255,7 +246,7 @@ class LoopEngine:
         work.quiet = last.work.quiet
         work.reason = last.work.reason if work.quiet else ended
         outcome.counts, outcome.absent = first.counts, first.absent
-        restarted = self.from_init or report.restarted or first.restarted
+        restarted = self.start.reason or report.restarted or first.restarted
         warm = first.warm and not restarted
         outcome.start = "warm" if warm else "init"
         outcome.start_reason = restarted or (
@@ -351,11 +342,7 @@ class LoopEngine:
 
     def fork(self) -> LoopEngine:
         """Return an engine with the same graph and state, to be changed apart from this one."""
-        other = LoopEngine(
-            self.graph, self.plan, self.layout, self.names,
-            from_init=self.from_init, choice=self.choice, strategy=self._strategy,
-            origin=self,
-        )  # fmt: skip
+        other = LoopEngine(self.graph, self.plan, self.layout, self.start, self.names, origin=self)
         other.loaded, other.size = self.loaded, self.size
         other._told, other._untold = self._told, self._untold
         self._job(LoopCommand(self._version, fork=other._key))
@@ -382,7 +369,7 @@ class LoopEngine:
     @property
     def saves_state(self) -> bool:
         """True if a snapshot has a state; where an answer may begin with `init` it needs none."""
-        return self.choice is None
+        return self.start.strategy == "warm"
 
     @property
     def saves_with_graph(self) -> bool:

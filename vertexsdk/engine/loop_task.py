@@ -7,7 +7,7 @@ import resource
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol, Self, cast
+from typing import Any, cast
 
 from numpy.typing import NDArray
 
@@ -18,20 +18,14 @@ from vertexsdk.engine._arena_partition import ArenaPartition
 from vertexsdk.engine._events_loop_partition import EventsLoopPartition
 from vertexsdk.engine._history_partition import HistoryPartition
 from vertexsdk.engine._local_partition import LocalPartition
+from vertexsdk.engine._loop_partition import LoopPartition
 from vertexsdk.engine._recomputed_partition import RecomputedPartition
 from vertexsdk.engine.answer_checks import not_finite
-from vertexsdk.engine.auto_bound import BoundChoice
-from vertexsdk.engine.commands import (
-    CreatePartition,
-    LoopCommand,
-    LoopReport,
-    RestoreState,
-    Strategy,
-)
+from vertexsdk.engine.commands import AnswerStart, LoopCommand, LoopReport
 from vertexsdk.engine.incremental_partition import IncrementalPartition
 from vertexsdk.engine.run_partition import RunPartition
-from vertexsdk.engine.snapshot_writer import SnapshotWriter, WriteSnapshot
-from vertexsdk.engine.snapshots import SnapshotPart, SnapshotRequest
+from vertexsdk.engine.snapshot_writer import SnapshotWriter
+from vertexsdk.engine.snapshots import SnapshotRequest
 from vertexsdk.engine.supersteps import Steps
 from vertexsdk.errors import LostError, RunError
 from vertexsdk.graph.changes.changes import described_changes
@@ -40,7 +34,7 @@ from vertexsdk.state import EncodedSegment, SegmentRef
 from vertexsdk.state.version_writer import forget_segments, store_of_run
 from vertexsdk.transport.transport import DRIVER, Blocks
 
-_PARTITIONS: dict[Strategy, type[RecomputedPartition]] = {
+_PARTITIONS: dict[str, type[RecomputedPartition]] = {
     "init": RecomputedPartition, "local": LocalPartition, "history": HistoryPartition,
 }  # fmt: skip
 _SMALL = 1 << 18  # bytes of a segment that goes to the driver, to be stored with its version
@@ -56,23 +50,14 @@ class LoopTask:
         plan: plan of the loop.
         layout: layout of the adjacency.
         key: key of the loop's partitions in each process.
-        choice: the delay bound of a program that is computed anew; None for one that is not.
+        start: the start of the loop's answers.
         run: how many vertices the graph has that a run is on; None for a main loop or branch.
-        strategy: how an answer follows from the last one where `choice` is given.
     """
 
     def __init__(
-        self,
-        plan: Plan,
-        layout: str,
-        key: str,
-        choice: BoundChoice | None = None,
-        *,
-        run: int | None = None,
-        strategy: Strategy = "init",
+        self, plan: Plan, layout: str, key: str, start: AnswerStart, *, run: int | None = None
     ) -> None:
-        self.plan, self.layout, self.key, self.choice, self.run = plan, layout, key, choice, run
-        self.strategy = strategy
+        self.plan, self.layout, self.key, self.start, self.run = plan, layout, key, start, run
 
     def __call__(self, partition: int, command: LoopCommand, blocks: Blocks) -> Steps[None]:
         report = LoopReport(command.version + 1)
@@ -100,7 +85,7 @@ class LoopTask:
         _, live = _partitions.pop((self.key, partition), (0, None))
         if (writer := _writers.pop((self.key, partition), None)) is not None:
             writer.close()
-        if live is not None:
+        if live is not None and not isinstance(live, RunPartition):
             live.close()
 
     def _run(
@@ -113,7 +98,8 @@ class LoopTask:
         if command.begin is not None:
             yield from part.begin(command.begin, report)
         else:
-            yield from part.iterate(command, report, blocks)
+            writer = self._writer(partition, command.snapshot)
+            yield from part.iterate(command, report, blocks, writer)
         beside = report.seconds.get("commit", 0.0) + report.seconds.get("save", 0.0)
         report.seconds["kernel"] = time.perf_counter() - clock - beside
         return part
@@ -128,6 +114,7 @@ class LoopTask:
                 is_run = isinstance(other, RunPartition) and not other.plan.resident
                 if is_run and key[0] != self.key:  # what an earlier run has left in this process
                     _partitions.pop(key, None)
+                    _writers.pop(key, None)
         part = self._begin_run(partition)
         if version > 0:
             part.load(version)
@@ -135,8 +122,7 @@ class LoopTask:
 
     def _begin_run(self, partition: int) -> RunPartition:
         assert self.run is not None
-        assert self.choice is not None
-        return RunPartition(self.plan, partition, self.run, self.choice)
+        return RunPartition(self.plan, partition, self.run, self.start.choice)
 
     def _carry_out(
         self, partition: int, command: LoopCommand, report: LoopReport
@@ -172,7 +158,10 @@ class LoopTask:
             report.seconds["commit"] = time.perf_counter() - clock
         if command.restore is not None:
             yield from live.restore(command.restore)
-        self._snapshot(partition, live, command, report)
+        if (writer := self._writer(partition, command.snapshot)) is not None:
+            if command.snapshot is not None:
+                writer.take(command.snapshot, live.capture)
+            report.snapshots = writer.finished()
         report.restarted, report.names = live.restarted, live.new_names()
         report.work.bytes += live.bytes_sent
         report.aggregates = live.aggregates
@@ -184,28 +173,21 @@ class LoopTask:
         report.seconds["save"] = time.perf_counter() - clock
         return live
 
-    def _snapshot(
-        self, partition: int, live: LoopPartition, command: LoopCommand, report: LoopReport
-    ) -> None:
-        """Begin a snapshot, and report those that were stored since the last command."""
-        request, writer = command.snapshot, _writers.get((self.key, partition))
-        if request is not None and self.plan.store is not None:
-            if writer is None:
-                writer = _writers[self.key, partition] = SnapshotWriter(self.plan.store)
-            began = time.perf_counter()
-            part = SnapshotPart(request.number)
-            part.state, write = live.snapshot(request)
-            writer.write(part, write, began, waits=request.waits)
-        if writer is not None:
-            report.snapshots = writer.finished()
+    def _writer(self, partition: int, request: SnapshotRequest | None) -> SnapshotWriter | None:
+        """Return what stores the snapshots of a partition, if one was asked for so far."""
+        key = self.key, partition
+        if request is not None and self.plan.store is not None and key not in _writers:
+            _writers[key] = SnapshotWriter(self.plan.store)
+        return _writers.get(key)
 
     def _new(self, partition: int) -> LoopPartition:
         """The partition of a program of this kind, which has no graph yet."""
         if self.plan.program.algebra is None:
             return EventsLoopPartition(self.plan, partition, undirected=self.layout == "undirected")
-        if self.choice is None:
+        if self.start.strategy == "warm":
             return IncrementalPartition(self.plan, self.layout, partition)
-        return _PARTITIONS[self.strategy](self.plan, self.layout, partition, self.choice)
+        partition_class = _PARTITIONS[self.start.strategy]
+        return partition_class(self.plan, self.layout, partition, self.start)
 
     def _partition(self, partition: int, command: LoopCommand) -> LoopPartition:
         """Take the partition, or where the command says so, that of a fork in its place."""
@@ -261,100 +243,6 @@ def forget(key: str, partitions: int) -> None:
     for partition in range(partitions):
         _partitions.pop((key, partition), None)
         _writers.pop((key, partition), None)
-
-
-Array = NDArray[Any]
-
-
-class LoopPartition(Protocol):
-    """A graph and a program's state on it, which continues from before or is computed anew.
-
-    Attributes:
-        plan: plan of the loop.
-        refused: the last batch was refused, as a change met no edge.
-        restarted: why iterations began with `init` again in this command, or "".
-        bytes_sent: bytes to other partitions in this command, without those that `iterate` reports.
-    """
-
-    plan: Plan
-    refused: bool
-    restarted: str
-    bytes_sent: int
-
-    @property
-    def begun(self) -> bool:
-        """True if iterations continue from the previous state."""
-
-    @property
-    def clock(self) -> int:
-        """The number of iterations; it never falls."""
-
-    @property
-    def pending(self) -> int:
-        """The number of vertices that are to gather."""
-
-    @property
-    def vertices(self) -> int:
-        """The number of vertices of the partition."""
-
-    @property
-    def edges(self) -> int:
-        """The number of edges of the partition; each edge counts in one partition."""
-
-    @property
-    def aggregates(self) -> dict[str, Any]:
-        """The values that aggregators read last."""
-
-    def create(self, create: CreatePartition) -> Steps[None]:
-        """Begin with a graph, before iteration 0."""
-
-    def fork(self) -> Self:
-        """Return a partition with the same content, to be changed apart from this one."""
-
-    def enter(self, plan: Plan) -> None:
-        """Continue as a partition of another loop."""
-
-    def supersede(self, other: Self) -> None:
-        """Continue in the place of a partition, of which this is a fork."""
-
-    def close(self) -> None:
-        """Free the memory; the partition is no longer used."""
-
-    def add_names(self, codes: Array, offsets: Array, data: Array) -> None:
-        """Add names of vertices, packed, each with a code that none has yet."""
-
-    def new_names(self) -> list[str]:
-        """Names that came up here since the last call and have no code yet."""
-
-    def take(
-        self, columns: Mapping[str, Array], *, strict: bool
-    ) -> Steps[tuple[dict[str, int], list[int], int]]:
-        """Take in changes, in order; with `strict` none if one of them is absent.
-
-        Args:
-            columns: `kind`, `source`, `target` and `value` as those of `Changes`, ids as int64;
-                for events programs also `sent` (`Deltas.columns`).
-
-        Returns:
-            Counts by the names of `COUNTS`, the changes which were absent, and vertices touched. A
-            change is counted by the partition of its source.
-        """
-
-    def iterate(self, command: LoopCommand, report: LoopReport) -> Steps[None]:
-        """Iterate to the end of the run or fixed point, or as far as the command allows."""
-
-    def written(self) -> tuple[str, dict[str, Array]] | None:
-        """The columns of a base, or of a delta of what changed since the last call, if any."""
-
-    def snapshot(self, request: SnapshotRequest) -> tuple[bool, WriteSnapshot]:
-        """Take what a snapshot is to hold, as it is now.
-
-        Returns:
-            Whether the state is in it, and what writes it, in any thread, while this continues.
-        """
-
-    def restore(self, state: RestoreState) -> Steps[None]:
-        """Have the state of a snapshot, before iteration 0."""
 
 
 _STATUS = Path("/proc/self/status")

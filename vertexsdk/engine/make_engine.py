@@ -12,9 +12,9 @@ from vertexsdk.compile.plan import Plan
 from vertexsdk.engine.answer_checks import say_unused_values, warn_of_strangers
 from vertexsdk.engine.auto_bound import BoundChoice
 from vertexsdk.engine.batch_run import Run
-from vertexsdk.engine.commands import Setting, Strategy
+from vertexsdk.engine.commands import AnswerStart, Setting
 from vertexsdk.engine.loop_engine import LoopEngine
-from vertexsdk.graph.graph import Graph
+from vertexsdk.graph.graph import Graph, VariantInfo
 from vertexsdk.graph.topology.name_codes import NameCodes, code_step
 from vertexsdk.graph.vertex_file import VertexInput, integer_id, last_rows, with_ids
 from vertexsdk.notebook.live_display import in_notebook
@@ -66,24 +66,13 @@ def _create(setting: Setting, graph: Graph, vertices: VertexInput | None) -> Loo
     run.sees = MAIN_LOOP
     with run.bar:
         plan = replace(run.plan(info), names=None)  # partitions keep their names
-    warn_of_strangers(program, program.bind(setting.params), graph)
+    warn_of_strangers(program, run.params, graph)
     say_unused_values(program, info, graph)
-    layout, from_init = "undirected" if graph.undirected else "directed", None
+    layout = "undirected" if graph.undirected else "directed"
+    start = _start(setting, graph, info, plan, run)
     if program.algebra is None:
         plan = replace(plan, params=_method_params(setting, strings=info.string_ids))
-    else:
-        initial = plan.initial
-        from_init = _why_from_init(setting, graph, info.string_ids, bool(info.kinds), initial)
-    choice = BoundChoice(1, False, "iterations from the previous state are synchronous")
-    anew = from_init is not None
-    strategy: Strategy = "init"
-    if anew:
-        strategy = _strategy(setting, bool(info.kinds), info.string_ids, plan)
-        choice = run.choice(info)
-        if strategy == "history":
-            choice = BoundChoice(1, False, "iterations are recorded")
-        from_init = from_init if strategy == "init" else None
-    elif program.algebra is not None:
+    elif start.strategy == "warm":
         layout = layout_of(program, undirected=graph.undirected) or layout
         if plan.kernels[0] is None and plan.shape == "edge":
             plan = replace(plan, shape="derived")  # they follow from fields and an edge's value
@@ -96,18 +85,11 @@ def _create(setting: Setting, graph: Graph, vertices: VertexInput | None) -> Loo
         if plan.initial is not None:
             attributes = plan.initial.value.with_codes(step, program)
             plan = replace(plan, initial=graph.transport.broadcast(attributes))
-    engine = LoopEngine(
-        graph,
-        plan,
-        layout,
-        names,
-        from_init=from_init,
-        choice=choice if anew else None,
-        strategy=strategy,
-    )
+    engine = LoopEngine(graph, plan, layout, start, names)
     engine.loaded = {
         "partitioner": graph.partitioner.name, "boundary_share": info.boundary_share,
-        "cut": info.cut, "delay_bound": choice.bound, "delay_bound_reason": choice.reason,
+        "cut": info.cut, "delay_bound": start.choice.bound,
+        "delay_bound_reason": start.choice.reason,
     }  # fmt: skip
     try:
         ids = np.zeros(0, np.int64)
@@ -142,17 +124,26 @@ def _why_from_init(
     )  # fmt: skip
 
 
-def _strategy(setting: Setting, classes: bool, strings: bool, plan: Plan) -> Strategy:
-    """Return how an answer of a program that begins with `init` can follow from the last one."""
-    if classes or plan.initial is not None or plan.tolerance > 0:
-        return "init"
-    if why_not_local(setting.program, plan.max_iterations) is None:
-        return "local"
-    bound = setting.options.delay_bound
-    if setting.graph.partitions > 1 and bound not in (1, "auto"):
-        return "init"
-    reason = why_no_history(setting.program, strings=strings)
-    return "init" if reason else "history"
+def _start(setting: Setting, graph: Graph, info: VariantInfo, plan: Plan, run: Run) -> AnswerStart:
+    """Return the start of the loop's answers."""
+    program, bound = setting.program, setting.options.delay_bound
+    classes, strings = bool(info.kinds), info.string_ids
+    reason = None
+    if program.algebra is not None:
+        reason = _why_from_init(setting, graph, strings, classes, plan.initial)
+    if reason is None:
+        synchronous = "iterations from the previous state are synchronous"
+        return AnswerStart("warm", BoundChoice(1, False, synchronous))
+    if not (classes or plan.initial is not None or plan.tolerance > 0):
+        if why_not_local(program, plan.max_iterations) is None:
+            return AnswerStart("local", run.choice(info))
+        asynchronous = graph.partitions > 1 and bound not in (1, "auto")
+        if not asynchronous and why_no_history(program, strings=strings) is None:
+            if not setting.options.history:
+                return AnswerStart("init", run.choice(info), "no history is kept, history=False")
+            choice = BoundChoice(1, False, "iterations are recorded")
+            return AnswerStart("history", choice, history_bytes=setting.options.history_bytes)
+    return AnswerStart("init", run.choice(info), reason)
 
 
 def _listed_vertices(setting: Setting) -> VertexInput | None:

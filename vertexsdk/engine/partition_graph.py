@@ -401,7 +401,7 @@ class VertexIndex:
         base = self.arena.meta["table"]
         if base is None:
             self.arena.put("sorted", self.arena["ids"][self.order])
-        elif base <= ids[0] and ids[-1] - base < self.arena.length("table"):
+        elif base <= int(ids[0]) and int(ids[-1]) - base < self.arena.length("table"):
             self.arena["table"][ids - base] = np.arange(n + 1, n + count + 1)
         else:
             self._tabulate()

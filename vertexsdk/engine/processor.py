@@ -408,7 +408,7 @@ class Processor:
     # Versions. ------------------------------------------------------------------------------
 
     def save(self, version: int) -> None:
-        """Keep this version and the one before on the host."""
+        """Keep this version and the one before on the host, of synchronous iterations."""
         key = self._key(version)
         self.delivery.settle(self.v.msg, self.v.agg)
         columns, meta = self.v.to_columns(self.algebra)
@@ -417,9 +417,6 @@ class Processor:
             shared_memory.save(self.topology_key, *self.v.topology.to_columns())
             self.restructured = False
         meta["topology"] = self.topology_key
-        if self.boundary is not None:
-            border, meta["boundary"] = self.boundary.to_columns()
-            columns |= {f"boundary.{k}": x for k, x in border.items()}
         shared_memory.save(key, columns, meta)
         if version > 1:
             shared_memory.drop(self._key(version - 2))
@@ -440,10 +437,6 @@ class Processor:
             topology = load_topology(self.topology_key, self.partition)
             self.delivery = self._delivery(topology)
         self._set_arrays(VertexArrays.from_columns(self.delivery.topology, columns, meta))
-        if "boundary" in meta:
-            head = "boundary."
-            border = {k.removeprefix(head): x for k, x in columns.items() if k.startswith(head)}
-            self.boundary = Boundary.from_columns(border, meta["boundary"])
 
     def _set_arrays(self, v: VertexArrays) -> None:
         self.v = v

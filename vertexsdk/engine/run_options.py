@@ -15,6 +15,8 @@ from vertexsdk.program.analysis.delay_bound import checked_bound
 from vertexsdk.program.program import Program
 from vertexsdk.transport.transport import Transport, is_remote
 
+_LEAST = {"max_iterations": 0, "commit_every": 1, "threads": 1, "history_bytes": 1}
+
 
 @dataclass(frozen=True, slots=True)
 class SnapshotInterval:
@@ -40,6 +42,8 @@ class RunOptions:
     snapshots: SnapshotInterval | None = None
     resume: bool = False
     trusted: bool = False
+    history: bool = True
+    history_bytes: int | None = None
 
     @classmethod
     def checked(cls, program: Program, params: Mapping[str, Any], **options: Any) -> RunOptions:
@@ -59,7 +63,7 @@ class RunOptions:
         vertexsdk.errors.InputError: the delay bound is 0; it must be an integer from 1 to ...
         """
         self = cls(**options)
-        for name, least in (("max_iterations", 0), ("commit_every", 1), ("threads", 1)):
+        for name, least in _LEAST.items():
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int | np.integer) or value < least):
                 raise InputError(f"{name} is {value!r}; it must be an integer from {least}")

@@ -22,8 +22,8 @@ from vertexsdk.engine.iterations import Iterations, make_master
 from vertexsdk.engine.loop_names import loop_of_snapshots
 from vertexsdk.engine.master import IterationStats
 from vertexsdk.engine.processor import Processor, merged
-from vertexsdk.engine.snapshot_writer import SnapshotWriter
-from vertexsdk.engine.snapshots import SnapshotPart, SnapshotRequest
+from vertexsdk.engine.snapshot_writer import SnapshotWriter, WriteSnapshot
+from vertexsdk.engine.snapshots import SnapshotRequest
 from vertexsdk.engine.supersteps import RunPosition, Steps, SuperstepEnd, end_superstep
 from vertexsdk.errors import InputError, LostError, RunError
 from vertexsdk.graph.topology.topology import Topology
@@ -58,7 +58,6 @@ class RunPartition:
         self.iterations = Iterations(self.processor, make_master(plan, vertices), choice)
         self.processor.set_vertices(vertices)
         self._loaded = graph_of(self.iterations).ids
-        self._snapshots: SnapshotWriter | None = None
 
     def load(self, version: int) -> None:
         """Have the state that a task on this host saved.
@@ -86,33 +85,27 @@ class RunPartition:
         if not plan.resident:
             self.processor.save(report.version)
 
-    def _snapshot(self, request: SnapshotRequest) -> None:
-        """Copy the state as it is now; a thread stores it while iterations continue."""
-        plan = self.plan
-        assert plan.store is not None
-        if self._snapshots is None:
-            self._snapshots = SnapshotWriter(plan.store)
+    def capture(self, request: SnapshotRequest) -> tuple[bool, WriteSnapshot]:
+        """Copy the state as it is now, once what was sent here has been delivered."""
+        del request
         self.iterations.deliver()
         self.processor.settle()
-        began, part = time.perf_counter(), SnapshotPart(request.number, state=True)
         columns, meta = captured(self.iterations, self._loaded)
-        at = loop_of_snapshots(plan.loop), self.partition, self.iterations.iterations
+        at = loop_of_snapshots(self.plan.loop), self.partition, self.iterations.iterations
+        return True, lambda store: [store.put_segment(*at, "snapshot", columns, meta)]
 
-        def write(store: Store) -> list[SegmentRef]:
-            return [store.put_segment(*at, "snapshot", columns, meta)]
-
-        self._snapshots.write(part, write, began, waits=request.waits)
-
-    def close(self) -> None:
-        """Wait for what is being stored."""
-        if self._snapshots is not None:
-            self._snapshots.close()
-
-    def iterate(self, command: LoopCommand, report: LoopReport, blocks: Blocks) -> Steps[None]:
+    def iterate(
+        self,
+        command: LoopCommand,
+        report: LoopReport,
+        blocks: Blocks,
+        snapshots: SnapshotWriter | None,
+    ) -> Steps[None]:
         """Iterate as far as the command allows, and write the versions which are due.
 
         Args:
             blocks: what the superstep before sent here, where tasks do not stay.
+            snapshots: stores snapshots, if the run takes some.
         """
         plan, run, work = self.plan, self.iterations, report.work
         master, iterations_before = run.master, run.iterations
@@ -125,8 +118,8 @@ class RunPartition:
             work.hops += run.alone
             if command.position is not None:
                 run.resume(command.position, blocks, work)
-            if command.snapshot is not None and master.reason is None:
-                self._snapshot(command.snapshot)
+            if snapshots is not None and command.snapshot is not None and master.reason is None:
+                snapshots.take(command.snapshot, self.capture)
                 report.cut = replace(work, iterations=run.iterations - iterations_before)
             if plan.resident or run.alone:
                 report.failure = yield from run.run(work, command.seconds, command.iterations)
@@ -143,10 +136,10 @@ class RunPartition:
                 if plan.program.classes[0].cls.edge_values:
                     report.messages = [self.processor.messages_along_edges()]
             report.versions = versions.finish()
-            if self._snapshots is not None:
+            if snapshots is not None:
                 if master.reason is not None:
-                    self._snapshots.close()
-                report.snapshots = self._snapshots.finished()
+                    snapshots.close()
+                report.snapshots = snapshots.finished()
             report.seconds["commit"] = time.perf_counter() - clock
         work.iterations = run.iterations - iterations_before
         work.reason, work.quiet = master.reason, master.reason is not None

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from vertexsdk.engine.snapshots import SnapshotPart
+from vertexsdk.engine.snapshots import SnapshotPart, SnapshotRequest
 from vertexsdk.errors import first_line
 from vertexsdk.state import SegmentRef, Store, open_store
 from vertexsdk.state.address import Address
@@ -14,6 +14,7 @@ from vertexsdk.state.address import Address
 # In `Arena.meta`: the token of the snapshot before and the `DeltaLayers`; None: a whole is due.
 SNAPSHOT_LAYERS = "snapshot_layers"
 WriteSnapshot = Callable[[Store], list[SegmentRef]]
+Capture = Callable[[SnapshotRequest], tuple[bool, WriteSnapshot]]
 
 
 class SnapshotWriter:
@@ -28,9 +29,16 @@ class SnapshotWriter:
         self._thread: ThreadPoolExecutor | None = None
         self._writing: list[Future[SnapshotPart]] = []
 
-    def write(self, part: SnapshotPart, write: WriteSnapshot, began: float, *, waits: bool) -> None:
-        """Store a part; `began` is when the partition stopped for it, by `time.perf_counter`."""
-        if waits:
+    def take(self, request: SnapshotRequest, capture: Capture) -> None:
+        """Take a snapshot of the partition as it is, and store it.
+
+        Args:
+            request: the snapshot that is asked for.
+            capture: the partition's method.
+        """
+        began, part = time.perf_counter(), SnapshotPart(request.number)
+        part.state, write = capture(request)
+        if request.waits:
             done: Future[SnapshotPart] = Future()
             done.set_result(self._store(part, write, began))
             self._writing.append(done)

@@ -33,6 +33,7 @@ __all__ = [
     "snapshot_policy",
     "snapshot_thread",
     "streams",
+    "subscription",
     "turns",
     "window",
 ]

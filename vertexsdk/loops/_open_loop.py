@@ -201,8 +201,8 @@ def _warn_of_no_state(loop: str, engine: LoopEngine, snapshots: SnapshotPolicy) 
     if not engine.saves_state and not snapshots.by_default:
         _log.warning(
             "%s: snapshots have the graph only, as %s",
-            loop, "the first answer after a resume starts from init" if engine.from_init is None
-            else f"every answer starts from init: {engine.from_init}",
+            loop, "the first answer after a resume starts from init" if engine.start.reason is None
+            else f"every answer starts from init: {engine.start.reason}",
         )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vertexsdk.engine.batch_run import why_interpreted
+from vertexsdk.engine.precompile import why_interpreted
 from vertexsdk.loops.arguments import with_parameters
 from vertexsdk.notebook.card import card
 from vertexsdk.program.analysis.delay_bound import why_synchronous

@@ -36,6 +36,7 @@ from vertexsdk.loops.ledger import Ledger
 from vertexsdk.loops.result import Result
 from vertexsdk.loops.signals import finished_first
 from vertexsdk.loops.snapshot_policy import SnapshotEvery, SnapshotKind, SnapshotPolicy
+from vertexsdk.loops.subscription import Subscription
 from vertexsdk.loops.turns import WEIGHT, Turns
 from vertexsdk.loops.window import (
     ingest_events,
@@ -46,7 +47,7 @@ from vertexsdk.loops.window import (
 from vertexsdk.notebook.card import card, seconds_text, summary_line
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Vertex
-from vertexsdk.state import Manifest, Store
+from vertexsdk.state import Manifest, Store, open_store
 from vertexsdk.state.address import Address, address_or_default
 
 if TYPE_CHECKING:
@@ -189,6 +190,11 @@ class MainLoop(WindowedLoop):
             and ingest slower. While nothing is ingested branches have all the time.
         replace: start anew although the store has a loop of this name with acknowledged changes,
             which are dropped; without it such a loop is refused, as `resume` continues it.
+        history: keep the history of iterations, from which answers follow, of a program for which
+            there is one (`explain`); with False each of its answers starts from `init`.
+        history_bytes: bytes that it may take in all partitions; where it is larger, answers start
+            from `init` and say so. None leaves it to the engine: eight entries for each vertex and
+            edge. The statistic `history_bytes` has its size.
         options: those of `run`, without `commit_every`, and parameters of the program.
 
     Attributes:
@@ -369,7 +375,7 @@ class MainLoop(WindowedLoop):
     @property
     def from_init(self) -> str | None:
         """Why every answer starts from `init`; None if it continues from the previous state."""
-        return self._history.engine.from_init
+        return self._history.engine.start.reason
 
     @property
     def params(self) -> dict[str, Any]:
@@ -799,6 +805,57 @@ class MainLoop(WindowedLoop):
         with self._history.lock:
             self._history.settle()
         return versions_table(self._history.store, self.loop)
+
+    def subscribe(
+        self,
+        *,
+        fields: str | Sequence[str] | None = None,
+        snapshot: bool = True,
+        as_of: int | None = None,
+        progress: bool = False,
+        approximate: bool = False,
+        timeout: float | None = None,
+    ) -> Subscription:
+        """Subscribe to the answers of this loop: one as a whole, then what differs in each.
+
+        Versions that it has not read stay in the store, beyond `retain`: close one that is no
+        longer read.
+
+        Args:
+            fields, snapshot, as_of, progress, approximate, timeout: as for `subscribe`, which does
+                the same in other processes.
+
+        Returns:
+            The subscription, an iterator of `(vertex, fields, diff, version)`, for the caller to
+            close.
+
+        Raises:
+            StateInputError: the version is not in the store any more, or is yet to come.
+            InputError: no such field, or the loop is closed.
+
+        Example:
+            >>> from vertexsdk import Graph
+            >>> graph = Graph.from_arrays([1], [2])
+            >>> with MainLoop("wcc", graph, backend="memory://subscribed") as main:
+            ...     main.query().close()
+            ...     with main.subscribe(timeout=0) as changes:
+            ...         first = [tuple(change) for change in changes]
+            ...         _ = main.ingest([("+", 0, 2)])
+            ...         main.query().close()
+            ...         then = [tuple(change) for change in changes]
+            >>> first
+            [(1, {'component': 1}, 1, 3), (2, {'component': 1}, 1, 3)]
+            >>> [(vertex, row["component"], diff) for vertex, row, diff, version in then]
+            [(0, 0, 1), (1, 1, -1), (1, 0, 1), (2, 1, -1), (2, 0, 1)]
+        """
+        history = self._history
+        if history.closed_by is not None:
+            raise history.closed_by
+        return Subscription(
+            open_store(history.config.address, create=False), self.loop, fields=fields,
+            snapshot=snapshot, as_of=as_of, progress=progress, approximate=approximate,
+            timeout=timeout, trusted=history.config.trusted, history=history,
+        )  # fmt: skip
 
     def _facts(self) -> dict[str, Any]:
         now = self.progress()

@@ -179,14 +179,9 @@ class Result:
         wanted = None if field is None else [c for names in shown.values() for c in names.values()]
         rows = {}
         for i, (kind, row) in self._lookup(ids, wanted).items():
-            rows[i] = self._class_of(kind)
+            rows[i] = class_of(self._fields, kind)
             rows[i] |= {k: self._python_value(c, row[c]) for k, c in shown.get(kind, {}).items()}
         return rows
-
-    def _class_of(self, kind: int) -> dict[str, Any]:
-        """`{"class": name}` of a vertex, or nothing where the program has one class."""
-        several = self._fields.several
-        return {"class": self._fields.classes.get(kind, NO_FIELDS).name} if several else {}
 
     def _lookup(self, ids: Any, columns: list[str] | None) -> dict[Any, tuple[int, dict[str, Any]]]:
         """The class number and the stored row of each vertex that exists, in the order of `ids`."""
@@ -252,17 +247,7 @@ class Result:
         """
         wanted = self._fields.table()
         vertices = self._vertices([c for where in wanted.values() for c in where.values()])
-        result: dict[str, Array] = {"id": vertices.ids}
-        if self._fields.several:
-            names = [self._fields.classes.get(k, NO_FIELDS).name for k in range(256)]
-            result["class"] = np.array(names, object)[vertices.kinds]
-        for name, where in wanted.items():
-            has, values = vertices.column(where)
-            if not has.all() and values.dtype != object:
-                mask = np.broadcast_to(~has if values.ndim == 1 else ~has[:, None], values.shape)
-                values = np.ma.MaskedArray(values, mask)
-            result[name] = values
-        return result
+        return vertices.table(self._fields, wanted)
 
     def rows(self, field: str | None = None) -> Iterator[tuple[Any, dict[str, Any]]]:
         """Yield each vertex's id and row, as `lookup` returns it, ascending by id.
@@ -272,15 +257,9 @@ class Result:
         """
         shown = self._fields.shown(field)
         vertices = self._vertices([c for names in shown.values() for c in names.values()])
-        lists = {name: values.tolist() for name, values in vertices.columns.items()}
-        for k, (vertex, kind) in enumerate(
-            zip(vertices.ids.tolist(), vertices.kinds.tolist(), strict=True)
-        ):
-            if kind in shown or field is None:
-                names = shown.get(kind, {})
-                yield vertex, self._class_of(kind) | {n: lists[c][k] for n, c in names.items()}
+        yield from vertices.rows(self._fields, shown, every=field is None)
 
-    def _vertices(self, columns: list[str]) -> _Vertices:
+    def _vertices(self, columns: list[str]) -> VertexRows:
         """All vertices, with these columns."""
         parts = list(self.partitions(columns))
         if not parts:
@@ -299,7 +278,7 @@ class Result:
             if name in self._id_fields.names:
                 column = self._id_fields.decode(column)
             table[name] = column
-        return _Vertices(ids[order], kinds, table)
+        return VertexRows(ids[order], kinds, table)
 
     def values(self, field: str | None = None) -> tuple[Array, Array]:
         """Return one field as two arrays, ascending by id.
@@ -443,14 +422,9 @@ class Result:
 
         Fields of Python objects, whose types only their values tell, are strings here.
         """
-        name = pa.string() if self.string_ids else pa.int64()
-        types = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "VertexId": name}
-        fields = {"id": name} | ({"class": pa.string()} if self._fields.several else {})
-        for field, where in self._fields.table().items():
-            entry = self.manifest.state_fields[next(iter(where.values()))]
-            kind = types.get(entry["type"], pa.string())
-            fields[field] = kind if entry.get("size") is None else pa.list_(kind)
-        return pa.schema([*fields.items()])
+        schema, wanted = self.manifest.state_fields, self._fields.table()
+        types = arrow_types(self._fields, schema, wanted, string_ids=self.string_ids)
+        return pa.schema([*types.items()])
 
     def to_pandas(self) -> Any:
         """Return all vertices as a pandas DataFrame, like `to_arrow`.
@@ -712,12 +686,49 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class _Vertices:
-    """All vertices of a version, ascending by id."""
+class VertexRows:
+    """Vertices of a version, ascending by id.
+
+    Attributes:
+        ids: int64[n], or n names.
+        kinds: their class numbers.
+        columns: as they are stored, but for names.
+    """
 
     ids: Array
-    kinds: Array  # class numbers
-    columns: dict[str, Array]  # as stored
+    kinds: Array
+    columns: dict[str, Array]
+
+    def table(self, fields: Fields, wanted: Mapping[str, Mapping[int, str]]) -> dict[str, Array]:
+        """Return columns as `Result.columns` does; `wanted` is as from `Fields.table`."""
+        result: dict[str, Array] = {"id": self.ids}
+        if fields.several:
+            names = [fields.classes.get(k, NO_FIELDS).name for k in range(256)]
+            result["class"] = np.array(names, object)[self.kinds]
+        for name, where in wanted.items():
+            has, values = self.column(where)
+            if not has.all() and values.dtype != object:
+                mask = np.broadcast_to(~has if values.ndim == 1 else ~has[:, None], values.shape)
+                values = np.ma.MaskedArray(values, mask)
+            result[name] = values
+        return result
+
+    def rows(
+        self, fields: Fields, shown: Mapping[int, Mapping[str, str]], *, every: bool
+    ) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """Yield each vertex's id and row.
+
+        Args:
+            shown: as from `Fields.shown`.
+            every: yield vertices of classes which have none of the fields, too.
+        """
+        lists = {name: values.tolist() for name, values in self.columns.items()}
+        for k, (vertex, kind) in enumerate(
+            zip(self.ids.tolist(), self.kinds.tolist(), strict=True)
+        ):
+            if kind in shown or every:
+                names = shown.get(kind, {})
+                yield vertex, class_of(fields, kind) | {n: lists[c][k] for n, c in names.items()}
 
     def column(self, where: Mapping[int, str]) -> tuple[Array, Array]:
         """Return which vertices have a field, and its values; `where` is as in `Fields`."""
@@ -733,6 +744,29 @@ class _Vertices:
             rows = with_infinities(part[mine]) if values.dtype.kind == "f" else part[mine]
             values[mine] = rows.tolist() if values.dtype == object and rows.ndim == 1 else rows
         return has, values
+
+
+def class_of(fields: Fields, kind: int) -> dict[str, Any]:
+    """`{"class": name}` of a vertex, or nothing where the program has one class."""
+    return {"class": fields.classes.get(kind, NO_FIELDS).name} if fields.several else {}
+
+
+def arrow_types(
+    fields: Fields,
+    schema: Mapping[str, Any],
+    wanted: Mapping[str, Mapping[int, str]],
+    *,
+    string_ids: bool,
+) -> dict[str, pa.DataType]:
+    """Return the columns' types; `wanted` is as from `Fields.table`."""
+    name = pa.string() if string_ids else pa.int64()
+    types = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "VertexId": name}
+    result = {"id": name} | ({"class": pa.string()} if fields.several else {})
+    for field, where in wanted.items():
+        entry = schema[next(iter(where.values()))]
+        kind = types.get(entry["type"], pa.string())
+        result[field] = kind if entry.get("size") is None else pa.list_(kind)
+    return result
 
 
 def _like(parts: list[Array], count: int) -> Array:

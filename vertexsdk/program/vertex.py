@@ -269,7 +269,8 @@ class Vertex:
         messages: an `Algebra` (Sum, Min, Max, Latest or one of your own), by which the messages
             to a vertex are combined; None for the events level.
         direction: which way messages go along edges: "out" (default), "in", "both" (each edge
-            both ways; a pair joined twice counts twice), "undirected" (neighbours as a set).
+            both ways; a pair joined twice counts twice), "undirected" (neighbours as a set; of
+            edges both ways between a pair, the value of that from the smaller id counts).
         parallel_edges: whether parallel edges of a graph that keeps them (`multi`) are targets each
             by itself; with False they are one. Never with `direction = "undirected"`.
         edge: type of `target.value`, float by default; or a dict of the names and types (int,

@@ -5,7 +5,6 @@ Codes are a version's own: equal ones of two versions may stand for different na
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.arrow_table import Column
 from vertexsdk.arrays.packed_strings import unpack_strings
 from vertexsdk.state.manifests import Manifest, layers_by_partition
-from vertexsdk.state.reading import NAME_COLUMNS, overlay
+from vertexsdk.state.reading import NAME_COLUMNS, TOMBSTONE, find_ids
 from vertexsdk.state.version_reader import VersionReader
 
 
@@ -36,16 +35,24 @@ class IdFields:
 
     def decode(self, codes: Column) -> NDArray[Any]:
         """Return the name of each code, None where no vertex has it; of the same shape."""
-        names = np.array([self._by_code.get(code) for code in codes.ravel().tolist()], object)
-        return names.reshape(codes.shape)
-
-    @cached_property
-    def _by_code(self) -> dict[int, str]:
-        by_code: dict[int, str] = {}
+        distinct, places = np.unique(codes, return_inverse=True)
+        names = np.full(distinct.size, None, object)
+        missing = np.arange(distinct.size)
         for _, refs in layers_by_partition(self._store.segments(self._manifest)):
-            columns = overlay([self._store.segment(ref, fields=()) for ref in refs])
-            by_code.update(zip(columns["id"].tolist(), names_of(columns), strict=True))
-        return by_code
+            for ref in reversed(refs):
+                table = self._store.table(ref)
+                with self._store.naming_segment(ref):
+                    rows = find_ids(table, distinct[missing])
+                    here, rows = missing[rows >= 0], rows[rows >= 0]
+                    missing = np.setdiff1d(missing, here, assume_unique=True)
+                    if TOMBSTONE in table:
+                        alive = ~table.take(TOMBSTONE, rows)
+                        here, rows = here[alive], rows[alive]
+                    if NAME_COLUMNS[0] in table:
+                        names[here] = unpack_strings(*table.take_texts("name", rows))
+                    else:
+                        names[here] = [str(code) for code in distinct[here].tolist()]
+        return names[places].reshape(codes.shape)
 
 
 def names_of(columns: dict[str, Column]) -> list[str]:

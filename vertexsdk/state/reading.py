@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -144,7 +145,7 @@ def _overlay(layers: Sequence[dict[str, Column]]) -> dict[str, Column]:
             )
     if not named:
         layers = [{name: layer[name] for name in fields} for layer in layers]
-    base, delta = layers[0], _stack(layers[1:], named=named)
+    base, delta = layers[0], stack(layers[1:], named=named)
     rows = locate(base["id"], delta["id"])
     if (rows >= 0).all():  # nothing is added: no sorting
         merged = {"id": base["id"]}
@@ -153,10 +154,17 @@ def _overlay(layers: Sequence[dict[str, Column]]) -> dict[str, Column]:
                 merged[name] = base[name].copy()
                 merged[name][rows] = delta[name]
         return {**merged, **{k: base[k] for k in NAME_COLUMNS if named}}
-    return _stack([base, delta], named=named)
+    return stack([base, delta], named=named)
 
 
-def _stack(layers: Sequence[dict[str, Column]], *, named: bool) -> dict[str, Column]:
+def stack(layers: Sequence[dict[str, Column]], *, named: bool | None = None) -> dict[str, Column]:
+    """The rows of all layers, ascending by id; of equal ids the row of the last layer.
+
+    Args:
+        named: the layers have names; None if all that have names are to keep them.
+    """
+    if named is None:
+        named = all("name.offsets" in layer for layer in layers)
     ids = np.concatenate([layer["id"] for layer in layers])
     order = np.argsort(ids, kind="stable")
     ordered = ids[order]
@@ -226,22 +234,70 @@ def _places(ids: NDArray[np.int64], low: int, high: int) -> NDArray[np.int32]:
     return places
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Vertices to be read.
+
+    Attributes:
+        ids: int64[n], different.
+        groups: their key groups, uint16[n].
+    """
+
+    ids: NDArray[np.int64]
+    groups: NDArray[np.uint16]
+
+    @classmethod
+    def of(cls, layers: Sequence[dict[str, Column]]) -> Wanted:
+        """The vertices of these layers."""
+        ids, rows = np.unique(np.concatenate([x["id"] for x in layers]), return_index=True)
+        if "name.offsets" not in layers[0]:
+            return cls(ids, key_groups(ids))
+        groups = [name_groups(x["name.offsets"], x["name.bytes"]) for x in layers]
+        return cls(ids, np.concatenate(groups)[rows])
+
+    def find(self, table: Table) -> NDArray[np.int64]:
+        """The row of each in a segment, -1 where it is not there; int64[n]."""
+        assert table.groups is not None
+        starts = table.groups.astype(np.int64)
+        ranges = self.groups.astype(np.int64) * (starts.size - 1) // KEY_GROUPS
+        low, counts = starts[ranges], np.diff(starts)[ranges]
+        if self.ids.size > FEW:
+            table.check("id")
+            ids = table.column("id")
+            if counts.sum() > 2 * len(ids):
+                return locate(ids, self.ids)
+        ends = np.cumsum(counts)
+        rows = np.arange(ends[-1] if ends.size else 0) + np.repeat(low - ends + counts, counts)
+        owners = np.repeat(np.arange(self.ids.size), counts)
+        if self.ids.size > FEW:
+            near = ids[rows]
+        else:
+            parts = [table.rows("id", 0, 0)]
+            for start, count in zip(low.tolist(), counts.tolist(), strict=True):
+                table.check("id", start, start + count)
+                parts.append(table.rows("id", start, start + count))
+            near = np.concatenate(parts)
+        equal = np.flatnonzero(near == self.ids[owners])
+        result = np.full(self.ids.size, -1, np.int64)
+        result[owners[equal]] = rows[equal]
+        return result
+
+    def without(self, rows: NDArray[np.int64]) -> Wanted:
+        """Those of which the row is -1."""
+        missing = rows < 0
+        return Wanted(self.ids[missing], self.groups[missing])
+
+
 def find_ids(table: Table, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
     """The row of each wanted id in a segment, -1 where it is not there; int64[m].
 
     Of few ids only the rows of their key groups are read; of a segment with names, whose rows are
     grouped by these, all.
     """
-    if wanted.size > FEW or "name.offsets" in table:
+    if "name.offsets" in table:
         table.check("id")
         return locate(table.column("id"), wanted)
-    rows = np.full(wanted.size, -1, np.int64)
-    for index, group in enumerate(key_groups(wanted).tolist()):
-        low, high = _range_of(table, group)
-        table.check("id", low, high)
-        match = np.flatnonzero(table.rows("id", low, high) == wanted[index])
-        rows[index] = low + match[0] if match.size else -1
-    return rows
+    return Wanted(wanted, key_groups(wanted)).find(table)
 
 
 def find_names(table: Table, names: Iterable[str]) -> list[int]:

@@ -10,13 +10,15 @@ read from memory, and the next version waits for it.
 
 from __future__ import annotations
 
+import threading
 import time
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence, Sized
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from vertexsdk.errors import InputError
 from vertexsdk.state.errors import FencedError, FullError, StateError
@@ -36,6 +38,16 @@ _ROWS = 1 << 14  # rows from which a batch, or the small ones together, are not 
 
 class ClosedError(InputError):
     """The loop was closed."""
+
+
+class VersionFollower(Protocol):
+    """A reader of all versions of a loop.
+
+    Attributes:
+        seen: it has read the versions up to this iteration.
+    """
+
+    seen: int
 
 
 class _Unwritten(NamedTuple, Generic[R]):
@@ -60,7 +72,9 @@ class VersionHistory(ABC, Generic[R]):
     Attributes:
         newest: the newest version and its record. It is replaced as a whole, so any thread may
             read it without a lock.
-        closed_by: why nothing can be committed any more.
+        written: is notified when a version is in the store, or the loop was closed.
+        writes: how often that was.
+        readers: versions that these have not read stay in the store.
         stale: something failed, so what was computed may be of another version than the newest;
             the code that computed it resets this.
     """
@@ -73,7 +87,10 @@ class VersionHistory(ABC, Generic[R]):
         self.store, self.loop, self._retain = store, loop, retain
         if newest is not None:
             self.newest = newest
-        self.closed_by: Exception | None = None
+        self.written = threading.Condition()
+        self.writes = 0
+        self.readers: weakref.WeakSet[VersionFollower] = weakref.WeakSet()
+        self.closed_by = None
         self.stale = self._in_doubt = False
         self._commits, self._prune = 0, _PRUNE
         self._writes = WriteBehind(store.backend.location)
@@ -82,6 +99,21 @@ class VersionHistory(ABC, Generic[R]):
     @abstractmethod
     def read_record(self, manifest: Manifest) -> R:
         """Return the record of a version in the store."""
+
+    @property
+    def closed_by(self) -> Exception | None:
+        """The reason why nothing can be committed any more."""
+        return self._closed_by
+
+    @closed_by.setter
+    def closed_by(self, reason: Exception | None) -> None:
+        self._closed_by = reason
+        self._announce()
+
+    def _announce(self) -> None:
+        with self.written:
+            self.writes += 1
+            self.written.notify_all()
 
     @property
     def manifest(self) -> Manifest:
@@ -184,14 +216,24 @@ class VersionHistory(ABC, Generic[R]):
     def _write_version(self, publish: Callable[[], Manifest]) -> Manifest:
         """Store a version; after a number of these, delete old ones."""
         manifest = publish()
+        self._announce()
         self._commits += 1
         if self._commits >= self._prune:
             began = time.perf_counter()
             with suppress(StateError):
-                self.store.prune(self.loop, self._retain)
+                self.store.prune(self.loop, self._retained())
             seconds = time.perf_counter() - began  # a store with many loops takes longer
             self._prune = self._commits + max(_PRUNE, int(seconds / _PRUNE_SECONDS))
         return manifest
+
+    def _retained(self) -> int:
+        """The number of versions to keep: `retain`, and those that a reader has not read."""
+        seen = min((reader.seen for reader in list(self.readers)), default=None)
+        if seen is None:
+            return self._retain
+        versions = self.store.backend.list_versions(self.loop)
+        unread = sum(iteration > seen for iteration, _ in versions)
+        return max(self._retain, unread + 1)
 
     def _doubt(self, error: BaseException) -> None:
         self.stale = self._in_doubt = True

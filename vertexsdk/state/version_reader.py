@@ -37,10 +37,12 @@ from vertexsdk.state.reading import (
     FEW,
     NAME_COLUMNS,
     TOMBSTONE,
+    Wanted,
     chosen_columns,
     find_ids,
     find_names,
     overlay,
+    stack,
 )
 from vertexsdk.state.stored_columns import Described, accepted
 from vertexsdk.state.write_behind import wait_for_writes
@@ -291,6 +293,43 @@ class VersionReader:
             names = chosen_columns(table, fields, objects)
             columns = {n: table.column(n, verify=True, trusted=trusted) for n in names}
             return columns if described is None else accepted(columns, described)
+
+    def rows(
+        self,
+        refs: Sequence[SegmentRef],
+        wanted: Wanted,
+        *,
+        fields: Collection[str] | None = None,
+        trusted: bool = False,
+        objects: Collection[str] | None = None,
+    ) -> dict[str, Column]:
+        """Read some vertices of a partition; only the blocks that they are in are checked.
+
+        Args:
+            refs: the partition's base and deltas, the oldest first.
+            fields, trusted, objects: as for `segment`.
+
+        Returns:
+            The columns of those that exist, as `read` yields them.
+
+        Raises:
+            MissingError, CorruptError, StateError: as `segment`.
+        """
+        parts = []
+        for ref in reversed(refs):
+            table = self.point_table(ref) if len(wanted.ids) <= FEW else self.table(ref)
+            with self.naming_segment(ref):
+                rows = wanted.find(table)
+                wanted, rows = wanted.without(rows), rows[rows >= 0]
+                if TOMBSTONE in table:
+                    rows = rows[~table.take(TOMBSTONE, rows)]
+                names = [n for n in chosen_columns(table, fields, objects) if n != TOMBSTONE]
+                part = {n: table.take(n, rows, trusted=trusted)
+                        for n in names if n not in NAME_COLUMNS}  # fmt: skip
+                if NAME_COLUMNS[0] in table:
+                    part |= zip(NAME_COLUMNS, table.take_texts("name", rows), strict=True)
+                parts.append(part)
+        return stack(parts)
 
     def read(
         self,

@@ -50,7 +50,7 @@ def agree(program: Program, graph: Any, seed: int, compiled: bool | str = False)
     bound, partitions = rng.choice([2, 3, 16, 1000]), rng.choice([2, 3, 7])
     how: dict[str, Any] = {
         "partitions": partitions, "delay_bound": bound, "patient": rng.random() < 0.4,
-        "forget": rng.random() < 0.2, "rng": turns(seed if rng.random() < 0.6 else None),
+        "rng": turns(seed if rng.random() < 0.6 else None),
         "placement": in_chunks(graph.ids, partitions) if rng.random() < 0.5 else None,
         "compiled": compiled, "max_hops": 2000,
     }  # fmt: skip

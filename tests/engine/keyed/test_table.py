@@ -12,7 +12,7 @@ import pytest
 from tests.support.seeds import seed
 from vertexsdk import Map
 from vertexsdk.arrays.packed_strings import pack_strings
-from vertexsdk.engine.keyed import capture as capture_module
+from vertexsdk.engine.keyed import table as table_module
 from vertexsdk.engine.keyed.table import KeyedTable
 from vertexsdk.program.keyed import ABSENT, KINDS, TableSpec
 from vertexsdk.program.keyed_state import Journal
@@ -106,7 +106,7 @@ def test_a_capture_has_the_rows_of_its_instant(
 ) -> None:
     """Whatever is written, removed or moved while its rows are copied."""
     chance = random.Random(seed())
-    monkeypatch.setattr(capture_module, "SLICE", 3)
+    monkeypatch.setattr(table_module, "SLICE", 3)
     spec = TableSpec("table", FIELDS[fields](KINDS[key]))
     table, layers = KeyedTable(spec), list[dict[str, Any]]()
     for _ in range(12):
@@ -131,7 +131,7 @@ def test_a_capture_has_the_rows_of_its_instant(
         assert content(again) == expected
         write(table, chance, fields, 5)
         assert content(fork) == now
-        assert not (fork.flags & capture_module.MARKED).any()
+        assert not (fork.flags & table_module.MARKED).any()
 
 
 def write(table: KeyedTable, chance: random.Random, fields: str, count: int) -> None:

@@ -12,6 +12,7 @@ from tests.support.drawn_loops import DrawnLoop, check_drawn_loops, graph_of, na
 from tests.support.seeds import draws
 from vertexsdk import (
     Graph,
+    InputError,
     Latest,
     MainLoop,
     Max,
@@ -323,6 +324,44 @@ def test_a_history_that_is_too_large_is_not_kept(
         answer = main.query()
         assert answer.statistics["start_reason"] == "the history of iterations is too large"
         assert answer.to_dict() == dict.fromkeys([1, 2, 3, 4], 2)
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_the_history_takes_so_many_bytes_at_most(partitions: int) -> None:
+    """One that grows beyond them is given up, and the answer says so."""
+    graph = Graph.from_arrays([1, 2, 3], [2, 3, 4], partitions=partitions)
+    changes = [("+", a, b) for a in range(1, 12) for b in range(a)]
+    reasons = []
+    sizes = []
+    for bytes_allowed in (None, 1, 300):
+        url = f"memory://history-bytes-{partitions}-{bytes_allowed}"
+        with MainLoop(Coreness, graph, backend=url, history_bytes=bytes_allowed) as main:
+            sizes.append(main.query().statistics.get("history_bytes"))
+            main.ingest([("+", 4, 1)])
+            assert main.query().to_dict() == dict.fromkeys([1, 2, 3, 4], 2)
+            main.ingest(changes)
+            answer = main.query()
+            assert answer.to_dict() == {0: 11, **dict.fromkeys(range(1, 12), 11)}
+            main.ingest([("+", 12, 1)])
+            reasons.append(main.query().statistics["start_reason"])
+    assert sizes[0]
+    assert sizes == [sizes[0], None, sizes[0]]
+    assert "history" not in reasons[0]
+    text = "the history of iterations takes more than history_bytes="
+    assert reasons[1:] == [f"{text}1", f"{text}300"]
+
+
+def test_no_history_is_kept_where_it_is_not_wanted() -> None:
+    graph = Graph.from_arrays([1, 2, 3], [2, 3, 4])
+    with MainLoop(Coreness, graph, backend="memory://no-history", history=False) as main:
+        main.query()
+        main.ingest([("+", 4, 1)])
+        answer = main.query()
+        assert answer.statistics["start"] == "init"
+        assert answer.statistics["start_reason"] == "no history is kept, history=False"
+        assert answer.to_dict() == dict.fromkeys([1, 2, 3, 4], 2)
+    with pytest.raises(InputError, match="history_bytes is 0; it must be an integer from 1"):
+        MainLoop(Coreness, graph, backend="memory://no-history-0", history_bytes=0)
 
 
 @pytest.mark.parametrize("compiled", ["require", False])

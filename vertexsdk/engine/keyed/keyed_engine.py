@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.raw_columns import decode, encode_bytes
 from vertexsdk.engine.keyed.answers import AnswerColumn, Failure, decode_answers, encode_answers
 from vertexsdk.engine.keyed.calls import Calls, stored_values
-from vertexsdk.engine.keyed.capture import PartitionSnapshot, TableCapture
+from vertexsdk.engine.keyed.capture import PartitionSnapshot
 from vertexsdk.engine.keyed.partition import KeyedPartition
+from vertexsdk.engine.keyed.table import TableCapture
 from vertexsdk.engine.keyed.trigger_partition import TriggerPartition
 from vertexsdk.engine.snapshots import SnapshotPart
 from vertexsdk.errors import LostError, RunError

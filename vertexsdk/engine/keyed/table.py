@@ -25,16 +25,20 @@ from vertexsdk.arrays.id_hash import KEY_GROUPS
 from vertexsdk.arrays.jit import njit
 from vertexsdk.engine.keyed.calls import (
     Values,
+    join_values,
     one_value,
     python_values,
     stored_values,
     take_values,
 )
-from vertexsdk.engine.keyed.capture import DIRTY, MARKED, PRESENT, STORED, TableCapture
 from vertexsdk.errors import InputError, excerpt
 from vertexsdk.program.keyed import ABSENT, DEFAULTS, DTYPES, TableSpec
 from vertexsdk.program.keyed_state import Journal, RowsState, state_in_memory
-from vertexsdk.state.reading import NAME_COLUMNS
+from vertexsdk.state.reading import NAME_COLUMNS, TOMBSTONE
+
+# The flags of a row.
+PRESENT, DIRTY, STORED, MARKED = np.uint8(1), np.uint8(2), np.uint8(4), np.uint8(8)
+SLICE = 1 << 16  # rows that are looked at while no call can write
 
 
 @njit
@@ -59,6 +63,26 @@ def _number_rows(rows: Any, numbers: Any, unique: Any, places: Any) -> int:
         places[i] = numbers[row]
     for k in range(count):
         numbers[unique[k]] = -1
+    return count
+
+
+@njit
+def _mark(flags: Any, all_rows: bool) -> int:
+    """Mark the rows of a snapshot, stored and not dirty from now on; return their number."""
+    count = 0
+    for row in range(len(flags)):
+        flag = flags[row]
+        if all_rows:
+            chosen = flag & 1 != 0
+            flag &= 0xF1
+        else:
+            chosen = flag & 2 != 0 and flag & 5 != 0
+            flag &= 0xFD
+        if chosen:
+            count += 1
+            flag |= 8
+            flag = (flag | 4) if flag & 1 else (flag & 0xFB)
+        flags[row] = flag
     return count
 
 
@@ -344,6 +368,66 @@ class KeyedTable:
         for name, column in self.columns.items():
             column[rows] = columns[name][chosen]
         self.flags[rows] = PRESENT | STORED
+
+
+class TableCapture:
+    """The rows of a table at an instant.
+
+    Args:
+        table: which has them.
+        whole: all rows; else those changed since the capture before.
+    """
+
+    def __init__(self, table: KeyedTable, *, whole: bool) -> None:
+        self.whole = whole
+        self._table = table
+        self._next, self._end = 0, table.size
+        count = _mark(table.flags[: self._end], whole)
+        self._count = 0
+        self._names: list[Any] = []
+        self._columns: dict[str, NDArray[Any]] = {"id": np.empty(count, np.int64)}
+        for name, column in table.columns.items():
+            self._columns[name] = np.empty(count, column.dtype)
+        self._removed = np.zeros(count, np.bool_)
+
+    def copy_slice(self) -> bool:
+        """Copy the marked rows among the next ones; return whether there may be more.
+
+        The caller has the lock of the table.
+        """
+        low, self._next = self._next, min(self._next + SLICE, self._end)
+        flags = self._table.flags[low : self._next]
+        self._copy(low + np.flatnonzero(flags & MARKED))
+        return self._next < self._end
+
+    def copy_before_write(self, rows: NDArray[np.int64]) -> None:
+        """Copy the marked rows among those that will change; the caller has the lock."""
+        self._copy(rows[self._table.flags[rows] & MARKED != 0])
+
+    def _copy(self, rows: NDArray[np.int64]) -> None:
+        if not len(rows):
+            return
+        table = self._table
+        place = slice(self._count, self._count + len(rows))
+        self._count += len(rows)
+        self._columns["id"][place] = table.row_ids(rows)
+        if table.spec.key == "str":
+            self._names.append(table.keys(rows))
+        for name, column in table.columns.items():
+            self._columns[name][place] = column[rows]
+        self._removed[place] = table.flags[rows] & PRESENT == 0
+        table.flags[rows] &= ~MARKED
+
+    def result(self) -> dict[str, Column]:
+        """Return the rows, when all are copied."""
+        columns: dict[str, Column] = {"id": self._columns.pop("id")}
+        if self._table.spec.key == "str":
+            empty = np.zeros(1, np.int64), np.empty(0, np.uint8)
+            columns |= zip(NAME_COLUMNS, join_values([empty, *self._names]), strict=True)
+        columns |= self._columns
+        if self._removed.any():
+            columns[TOMBSTONE] = self._removed
+        return columns
 
 
 class StoredTable(KeyedTable):

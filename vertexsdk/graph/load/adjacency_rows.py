@@ -168,9 +168,16 @@ def _sort_bucket(
             duplicates += forward - 1
             loops += row == target
         if not (drop_loops and row == target):
-            begin = i if keep_all else j - 1
-            degree[row + 1] += j - begin
-            for k in range(begin, j):
+            begin, end = (i if keep_all else j - 1), j
+            if drop_loops and not pairs:
+                backward = np.uint64(row > target)
+                while begin > i and keys[begin] & np.uint64(1) != backward:
+                    begin -= 1
+                if keys[begin] & np.uint64(1) != backward:
+                    begin = j - 1
+                end = begin + 1
+            degree[row + 1] += end - begin
+            for k in range(begin, end):
                 keys_out[out] = target
                 if valued:
                     values[out] = old[place[k]]
@@ -236,7 +243,8 @@ def arrange(
         owned: bool[rows], the rows to build; None for all.
         pairs: count an edge and its reverse as duplicates.
         keep_all: keep duplicates; otherwise the last one.
-        drop_loops: leave out self-loops (they are still counted).
+        drop_loops: neighbours as a set, without self-loops (they are still counted); of edges both
+            ways between a pair, the one from its first vertex counts.
         threads: the result does not depend on it.
     """
     wanted = np.empty(0, np.bool_) if owned is None else owned

@@ -165,8 +165,20 @@ def order_producers(
     ordered = in_source.copy()
     reorder: Any = order_rows
     reorder(in_start, in_source.copy(), ordered, ids, producers)
+    return ordered, order_inbound(producers, inbound_start)
+
+
+def order_inbound(
+    producers: NDArray[np.int64], inbound_start: NDArray[np.int64]
+) -> NDArray[np.int32]:
+    """Order the ghosts of each other partition by their producers' ids.
+
+    Args:
+        producers: the ids behind inbound ghosts.
+        inbound_start: the bounds of each other partition's ghosts.
+    """
     by_producer = [
         np.int32(first) + order_of_ids(producers[first:end])
         for first, end in itertools.pairwise(inbound_start.tolist())
     ]
-    return ordered, np.concatenate([np.empty(0, np.int32), *by_producer])
+    return np.concatenate([np.empty(0, np.int32), *by_producer])
