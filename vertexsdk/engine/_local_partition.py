@@ -331,4 +331,5 @@ class LocalPartition(FollowingPartition):
         agg = agg[: len(places)].reshape(len(places), len(self._sums))
         for k, name in enumerate(self._sums):
             self.arena[name][places] = agg[:, k]
+        self._arranged = None  # the next run from init is after changes at much of the graph
         yield from super().take_over(report)

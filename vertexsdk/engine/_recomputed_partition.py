@@ -104,31 +104,23 @@ class _Patch:
         local = graph.mirrors.are_local(places)
         self.rows = places[local & (self.slot[places] >= 0)]
         self.changed = np.zeros(old.n, np.bool_)  # local vertices as they were numbered
-        known = np.searchsorted(old.ids, self.id_of[places[local]])
-        known = known[known < old.n]
-        self.changed[known[np.isin(old.ids[known], self.id_of[places[local]])]] = True
+        known = _moved(self.id_of[places[local]], old.ids)
+        self.changed[known[known >= 0]] = True
         self.changed |= self.moved < 0
         self.mirrors = places[~local]
-
-    def _rows_of(self, places: Array, *, incoming: bool = False) -> tuple[Array, Array, Array, Any]:
-        """Lengths of rows, the places of their entries, where these are in pools, directions."""
-        index = self.graph.index
-        ranks, pick, reverse, lengths = self.graph.arrange(
-            places, index.rank, self.direction, incoming=incoming
-        )
-        return lengths, index.order[ranks], pick, reverse
 
     def topology(self) -> Topology:
         """The topology of the graph as it is now."""
         old, slot, rows = self.old, self.slot, self.slot[self.rows]
-        lengths, targets, pick, reverse = self._rows_of(self.rows)
-        degrees, sources, _, _ = self._rows_of(self.rows, incoming=True)
+        graph, direction = self.graph, self.direction
+        lengths, targets, pick, reverse = graph.rows_of(self.rows, direction)
+        degrees, sources, _, _ = graph.rows_of(self.rows, direction, incoming=True)
         row, source = np.repeat(rows, degrees), slot[sources]
         here = source >= 0
         parts: dict[str, Any] = {}
         target, moved, inbound_moved = slot[targets], self.moved, np.zeros(0, np.int32)
         to_ghosts = [np.zeros(0, np.int32)] * 2
-        if not self.graph.alone:
+        if not graph.alone:
             ghosts, target, to_ghosts = self._ghosts(np.repeat(rows, lengths), targets)
             inbound, arrivals = self._inbound(row[~here], sources[~here])
             parts = {
@@ -143,14 +135,17 @@ class _Patch:
             row = np.concatenate([row[here], to_ghosts[0], arrivals])
             source = np.concatenate([source[here], to_ghosts[1], self.n + inbound.places])
         out = _Splice(old.start, self.moved, self.n, rows, lengths, self.threads)
-        values = self.graph.adjacency.values_at(pick)
+        values = graph.adjacency.values_at(pick)
         value = old.value
         if values is not None and value is not None:
             value = out.column(value, values)
+        turned = old.reverse
+        if reverse is not None and turned is not None:
+            turned = out.column(turned, reverse)
         now = replace(
             old, ids=self.ids, start=out.start, value=value,
             target=out.mapped(old.target, moved, target),
-            reverse=None if old.reverse is None else out.column(old.reverse, reverse), **parts,
+            reverse=turned, **parts,
         )  # fmt: skip
         slots = np.unique(np.concatenate([rows, to_ghosts[0]]))
         entries = np.concatenate([self.moved, inbound_moved])
@@ -179,7 +174,7 @@ class _Patch:
             self.ghost_ids = ghosts.column(old.ghost_ids, given[1])
             slots[away] = n + ghosts.places
             return ghosts, slots, [slots[away], row[away]]
-        lengths, sources, _, _ = self._rows_of(self.mirrors, incoming=True)
+        lengths, sources, _, _ = self.graph.rows_of(self.mirrors, self.direction, incoming=True)
         used = self.mirrors[lengths > 0]
         at = index.find(old.ghost_ids)
         changed = np.zeros(index.n, np.bool_)
@@ -629,13 +624,9 @@ class FollowingPartition(RecomputedPartition):
             How many each vertex has, their places (int32) in the order of ids, and whether each
             entry of the source's row is of an edge against its direction (bool).
         """
-        graph, direction = self.graph, self.plan.program.direction
-        ranks, _, reverse, lengths = graph.arrange(
-            places, graph.index.rank, direction, incoming=incoming
-        )
-        if reverse is None:
-            reverse = np.zeros(len(ranks), np.bool_)
-        return lengths, graph.index.order[ranks], reverse
+        direction = self.plan.program.direction
+        lengths, targets, _, reverse = self.graph.rows_of(places, direction, incoming=incoming)
+        return lengths, targets, np.zeros(len(targets), np.bool_) if reverse is None else reverse
 
     def states(self) -> dict[str, Array]:
         """The columns of all fields, by place; vectors are always at their defaults."""

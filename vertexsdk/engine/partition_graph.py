@@ -275,6 +275,24 @@ class PartitionGraph:
             return target, pick, None, lengths
         return target, pick, ~reverse if incoming else reverse, lengths
 
+    def rows_of(
+        self, places: Array, direction: str, *, incoming: bool = False
+    ) -> tuple[Array, Array, Array, Array | None]:
+        """The rows of vertices one after the other, each in the order of ids.
+
+        Args:
+            places, direction, incoming: as for `arrange`.
+
+        Returns:
+            How many entries each vertex has, the places (int32[m]) of their other ends, places of
+            entries, and directions, as from `arrange`.
+        """
+        index = self.index
+        ranks, pick, reverse, lengths = self.arrange(
+            places, index.rank, direction, incoming=incoming
+        )
+        return lengths, index.order[ranks], pick, reverse
+
     def edges(self) -> tuple[Array, Array, Array | None]:
         """Every edge with an end here, one without direction once: places of its ends, its value.
 
