@@ -89,21 +89,22 @@ def test_answers_of_other_transports(driver: Driver, partitions: int, text: bool
 
 
 def socket_directories(spark: SparkSession) -> tuple[int, int]:
-    """The number of them while two processors live, and after these have ended."""
+    """The number of those of two processors while these live, and after they have ended."""
+    run = f"vertexsdk-{shared_memory.application(spark.sparkContext.applicationId)}"
+
+    def present() -> set[Path]:
+        return {x for root in shared_memory._roots() for x in root.glob(f"{run}/sockets-*")}
+
+    others = present()  # of processors that another test killed
     graph = Graph.from_arrays(*edges(3), spark=spark, partitions=2)
     graph.workers.run(lambda partition: partition)
     assert graph.workers.resident
-
-    def count() -> int:
-        run = f"vertexsdk-{shared_memory.application(spark.sparkContext.applicationId)}"
-        return sum(len([*root.glob(f"{run}/sockets-*")]) for root in shared_memory._roots())
-
-    before = count()
+    living = len(present() - others)
     graph.unpersist()
     end = time.monotonic() + 20.0
-    while count() and time.monotonic() < end:
+    while present() - others and time.monotonic() < end:
         time.sleep(0.1)
-    return before, count()
+    return living, len(present() - others)
 
 
 def test_the_directories_of_sockets_are_deleted(driver: Driver) -> None:

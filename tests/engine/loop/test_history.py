@@ -276,6 +276,7 @@ def same_iterations(drawn: DrawnLoop) -> None:
         assert recorded(drawn.main) == recorded(other)
 
 
+@pytest.mark.sample(13)
 @pytest.mark.parametrize("partitions", [1, 2, 7])
 @pytest.mark.parametrize("cls", PROGRAMS, ids=lambda cls: cls.__name__)
 def test_any_changes_have_the_iterations_of_runs_from_scratch(

@@ -77,6 +77,7 @@ class Fussy(Vertex):
 PROGRAMS = [Degree, TriangleCount, ClusteringCoefficient, Reached, Sent]
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("partitions", [1, 2, 7])
 @pytest.mark.parametrize("cls", PROGRAMS, ids=lambda cls: cls.__name__)
 def test_any_history_has_the_answers_of_runs_from_scratch(

@@ -145,6 +145,7 @@ def _edge(
     return ends, _value(cls, chance)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("partitions", [1, 2, 7])
 @pytest.mark.parametrize("cls", [Plain, Weighted, Counted, Named, Latests])
 def test_patched_is_as_built(cls: type[Vertex], partitions: int, patched: list[bool]) -> None:
