@@ -95,8 +95,8 @@ def test_what_methods_read_counts_helpers_too() -> None:
 
 
 def test_messages_that_depend_on_no_state() -> None:
-    assert not spec_of(Degree).facts.scatter_reads_state
-    assert spec_of(PageRank).facts.scatter_reads_state
+    assert not spec_of(Degree).facts.scatter_reads
+    assert spec_of(PageRank).facts.scatter_reads
     assert spec_of(PageRank).facts.converged_reads == {"change"}
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import vertexsdk
 from tests.support.seeds import seed
 from vertexsdk import Graph, MainLoop, Vertex, run
+from vertexsdk.program.program import Program
 
 Edge = tuple[int, int]
+Edges = dict[Edge, int]  # with their values
 
 
 def name(vertex: int, *, strings: bool) -> Any:
@@ -19,10 +21,18 @@ def name(vertex: int, *, strings: bool) -> Any:
     return f"v{vertex * 7 % 100}" if strings else vertex * 3 - 20
 
 
-def graph_of(edges: Iterable[Edge], *, undirected: bool, strings: bool, partitions: int) -> Graph:
+def graph_of(
+    edges: Iterable[Edge] | Mapping[Edge, int],
+    *,
+    undirected: bool,
+    strings: bool,
+    partitions: int,
+    values: bool = False,
+) -> Graph:
     pairs = sorted(edges)
     ends = ([name(edge[k], strings=strings) for edge in pairs] for k in (0, 1))
-    return Graph.from_arrays(*ends, undirected=undirected, partitions=partitions)
+    given: Any = [edges[edge] for edge in pairs] if values and isinstance(edges, Mapping) else None
+    return Graph.from_arrays(*ends, given, undirected=undirected, partitions=partitions)
 
 
 def rows_of(result: Any) -> dict[Any, Any]:
@@ -43,15 +53,16 @@ class DrawnLoop:
         self.compiled = chance.choice([False, "require"])
         self.options = {"undirected": chance.random() < 0.5, "strings": chance.random() < 0.3}
         self.options["partitions"] = partitions
+        self.options["values"] = Program(cls).value_dtype is not None
         self.size = chance.choice([4, 8, 20, 60])
-        self.edges: set[Edge] = {
-            self.edge() for _ in range(chance.choice([1, self.size, 4 * self.size]))
+        self.edges: Edges = {
+            self.edge(): self.value() for _ in range(chance.choice([1, self.size, 4 * self.size]))
         }
         self.url = f"memory://drawn-{cls.__name__}-{chance.random()}"
         self.main = self.begun(self.edges, self.url)
         self.starts: Counter[str] = Counter()
 
-    def begun(self, edges: set[Edge], url: str) -> MainLoop:
+    def begun(self, edges: Edges, url: str) -> MainLoop:
         """Return a main loop on these edges."""
         graph = graph_of(edges, **self.options)
         return MainLoop(self.cls, graph, backend=url, compiled=self.compiled)
@@ -60,20 +71,30 @@ class DrawnLoop:
         a, b = (self.chance.randrange(self.size + 3) for _ in range(2))
         return (min(a, b), max(a, b)) if self.options["undirected"] else (a, b)
 
-    def changes(self, edges: set[Edge]) -> list[tuple[str, Any, Any]]:
+    def value(self) -> int:
+        """The value of an edge."""
+        return self.chance.randint(1, 4) if self.options["values"] else 0
+
+    def changes(self, edges: Edges) -> list[tuple[Any, ...]]:
         """Draw changes, and make them in the model."""
-        changes = []
+        changes: list[tuple[Any, ...]] = []
         for _ in range(self.chance.choice([1, 1, 2, 5, 20])):
             known = edges and self.chance.random() < 0.5
             edge = self.chance.choice(sorted(edges)) if known else self.edge()
-            sign = self.chance.choice("+-")
-            if sign == "-" and edges == {edge}:
+            sign = self.chance.choice("+-~" if self.options["values"] and known else "+-")
+            if sign == "-" and [*edges] == [edge]:
                 continue
-            (edges.add if sign == "+" else edges.discard)(edge)
-            changes.append((sign, *(name(v, strings=self.options["strings"]) for v in edge)))
+            value = self.value()
+            if sign == "-":
+                edges.pop(edge, None)
+            else:
+                edges[edge] = value
+            ends = (name(v, strings=self.options["strings"]) for v in edge)
+            change = (sign, *ends)
+            changes.append((*change, value) if self.options["values"] and sign != "-" else change)
         return changes
 
-    def check(self, loop: Any, edges: set[Edge]) -> None:
+    def check(self, loop: Any, edges: Edges) -> None:
         """Compare the answer, and what the store has of it, with a run from scratch."""
         result = loop.query() if isinstance(loop, MainLoop) else loop.result()
         self.starts[result.statistics["start"]] += 1
@@ -114,7 +135,7 @@ def check_drawn_loops(
             if chance.random() < 0.6:
                 drawn.check(main, edges)
             if chance.random() < 0.3:
-                branch, other = main.fork(), set(edges)
+                branch, other = main.fork(), dict(edges)
                 branch.apply(drawn.changes(other))
                 drawn.check(branch, other)
                 if chance.random() < 0.5:

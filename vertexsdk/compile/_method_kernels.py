@@ -184,7 +184,7 @@ def kernel_text(
         _scatter_derived(spec, sending, used_args["scatter"])
         if shape == "derived"
         else _scatter(spec, sending, used_args["scatter"], shape, logs, tolerance),
-        _along_edges(spec, plain, message) if message else "",
+        _along_edges(spec, plain, message, shape) if message else "",
     ]
     places |= globals_.places
     return KernelText("\n".join(body), logs, places, tuple(globals_.loops))
@@ -436,13 +436,22 @@ def scatter(todo, lo, hi, iteration, {call}):
 """
 
 
-def _along_edges(spec: ClassSpec, args: list[str], message: tuple[str, str]) -> str:
+def _along_edges(spec: ClassSpec, args: list[str], message: tuple[str, str], shape: str) -> str:
     """Messages along edges, by the state of their sources at the last scatter."""
     call = ", ".join([*args, *(f"T_{n}" for n in spec.states)])
     edge, expression = message
     assert spec.algebra is not None
     x = _cast(spec.algebra, expression)
-    kernels = f"""
+    offers = f"""
+@_jit
+def offers(sources, out, {call}):
+    for {edge} in range(sources.shape[0]):
+        _i = V_at[0] = sources[{edge}]
+        out[{edge}] = {x}
+"""
+    if shape != "derived":
+        return offers
+    repair = f"""
 @_jit
 def repair(slots, in_start, in_stop, in_source, in_index, direct, MSG, AGG, identity, {call}):
     n = G_ids.shape[0]
@@ -460,10 +469,5 @@ def repair(slots, in_start, in_stop, in_source, in_index, direct, MSG, AGG, iden
         AGG[s] = acc
 
 
-@_jit
-def offers(sources, out, {call}):
-    for {edge} in range(sources.shape[0]):
-        _i = V_at[0] = sources[{edge}]
-        out[{edge}] = {x}
 """
-    return kernels + support_text(call, edge, x)
+    return repair + offers + support_text(call, edge, x)

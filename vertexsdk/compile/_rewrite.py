@@ -631,9 +631,10 @@ class _Rewriter(CompiledArithmetic):
             to, x = node.args[0], ast.unparse(self.visit(node.args[1]))
             if isinstance(to, ast.Name) and to.id in self.loops:
                 edge = self.loops[to.id]
-                if self.shape == "derived":
-                    previous = re.sub(r"\bS_(\w+)\[", r"T_\1[", x)
+                previous = re.sub(r"\bS_(\w+)\[", r"T_\1[", x)
+                if self.spec.facts.edge_messages or self.shape == "derived":
                     self.messages.append((edge, previous))
+                if self.shape == "derived":
                     return self.expr(f"_emit_derived({edge}, {x}, {previous}, EMIT_ARGS)")
                 return self.expr(f"_emit_edge({edge}, {x}, EMIT_ARGS)")
             self.logs = True

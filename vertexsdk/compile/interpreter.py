@@ -30,7 +30,7 @@ from vertexsdk.compile._python_values import (
 )
 from vertexsdk.compile.adjacency_kernels import entries_of
 from vertexsdk.compile.delivery import Delivery, filled
-from vertexsdk.compile.methods import Methods, Scope
+from vertexsdk.compile.methods import Edges, Methods, Scope
 from vertexsdk.compile.mutation_log import ADD, EMIT, REMOVE, LogEntry, MutationLog
 from vertexsdk.compile.plan import Plan
 from vertexsdk.compile.vertex_arrays import VertexArrays
@@ -446,12 +446,13 @@ class InterpretedMethods(Methods):
     def _scatter_derived(self, scope: Scope, todo: Array) -> int:
         v, delivery, t = scope.v, scope.delivery, scope.v.topology
         edges, sources = entries_of(todo, t.start, t.stop)
-        values = None if t.value is None else t.value[edges]
+        values, reverse = (None if x is None else x[edges] for x in (t.value, t.reverse))
+        along = Edges(t.target[edges], values, reverse)
         old = filled(len(edges), self.algebra)
         if scope.iteration > 0:
-            old = self.offers(v, sources, t.target[edges], values)
+            old = self.offers(v, sources, along)
         self._track(v, todo)
-        new = self.offers(v, sources, t.target[edges], values)
+        new = self.offers(v, sources, along)
         some = np.flatnonzero((old != new) & ((old == old) | (new == new)))
         delivery.module.apply_each(
             t.target[edges[some]], old[some], new[some], v.agg, delivery.ch, delivery.list,
@@ -459,12 +460,12 @@ class InterpretedMethods(Methods):
         )  # fmt: skip
         return len(edges)
 
-    def offers(self, v: VertexArrays, sources: Array, targets: Array, values: Any) -> Array:
+    def offers(self, v: VertexArrays, sources: Array, edges: Edges) -> Array:
         """Return the messages along some edges, by running `scatter` on rows of these edges."""
         places, inverse = np.unique(sources, return_inverse=True)
         ends = np.cumsum(np.bincount(inverse, minlength=len(places)))
         order = np.argsort(inverse, kind="stable")
-        rows = _Rows(v.topology, ends, targets[order], None if values is None else values[order])
+        rows = _Rows(v.topology, ends, edges, order)
         rows.vertices = v.topology.ids[places]
         log = MutationLog(self.algebra, self.spec.value_dtype)
         states = {column: x[places] for column, x in v.tracked.items()}
@@ -493,7 +494,7 @@ class InterpretedMethods(Methods):
             entries, rows, sources = entries[some], rows[some], sources[some]
         values = None if t.value is None else t.in_value[entries]
         out = filled(len(slots), self.algebra)
-        self._better.at(out, rows, self.offers(v, sources, slots[rows], values))
+        self._better.at(out, rows, self.offers(v, sources, Edges(slots[rows], values)))
         return out
 
     @property
@@ -515,7 +516,7 @@ class InterpretedMethods(Methods):
         edges, sources = entries_of(vertices, t.start, t.stop)
         targets = t.target[edges]
         values = None if t.value is None else t.value[edges]
-        messages = self.offers(v, sources, targets, values)
+        messages = self.offers(v, sources, Edges(targets, values))
         reached = (mark[targets] == 0) & (self._better(messages, seen[targets]) == messages)
         result: Array = np.unique(targets[reached]).astype(np.int32)
         mark[result] = 1
@@ -541,14 +542,15 @@ def _unequal(old: Collection[Any], new: Collection[Any]) -> Array:
 class _Rows:
     """Edges that need not be in the graph, with the attributes of `Topology` that cursors read."""
 
-    reverse = names = None
-    ghost_ids = np.zeros(0, np.int64)
+    names = None
 
-    def __init__(self, topology: Any, ends: Array, target: Array, value: Array | None) -> None:
-        self.ids = topology.ids  # of the targets
+    def __init__(self, topology: Any, ends: Array, edges: Edges, order: Array) -> None:
+        self.ids, self.ghost_ids = topology.ids, topology.ghost_ids  # of the targets
         self.vertices = topology.ids  # of the rows
         self.start = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
-        self.stop, self.target, self.value = ends, target, value
+        self.stop, self.target = ends, edges.target[order]
+        columns = edges.value, edges.reverse
+        self.value, self.reverse = (None if x is None else x[order] for x in columns)
 
 
 def holder_of(

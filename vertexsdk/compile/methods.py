@@ -17,6 +17,21 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
+class Edges:
+    """Edges along which messages are computed, by number.
+
+    Attributes:
+        target: their targets (int32[k]).
+        value: their values; None where edges have none.
+        reverse: whether each is followed against its direction (bool[k]); None where none is.
+    """
+
+    target: Array
+    value: Array | None = None
+    reverse: Array | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Scope:
     """The data that methods read and write while they visit the vertices of a partition.
 
@@ -73,14 +88,13 @@ class Methods(ABC):
     # Where no messages are kept, they follow from the state at the last scatter. ---------------
 
     @abstractmethod
-    def offers(self, v: VertexArrays, sources: Array, targets: Array, values: Any) -> Array:
-        """The messages of vertices, by their state at the last scatter, along edges of values.
+    def offers(self, v: VertexArrays, sources: Array, edges: Edges) -> Array:
+        """The messages of vertices, by their state at the last scatter, along edges.
 
         Args:
             v: the partition's arrays.
             sources: the source of each edge (int32[k]).
-            targets: the target of each edge.
-            values: the value of each edge; None where edges have none.
+            edges: the edges.
         """
 
     @abstractmethod

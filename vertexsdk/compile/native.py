@@ -20,7 +20,7 @@ from vertexsdk.compile._intrinsics import random_key, random_step
 from vertexsdk.compile._method_kernels import BLOCK, KernelText
 from vertexsdk.compile.delivery import Delivery, filled
 from vertexsdk.compile.interpreter import InterpretedMethods, at_vertex, own_ids
-from vertexsdk.compile.methods import Methods, Scope
+from vertexsdk.compile.methods import Edges, Methods, Scope
 from vertexsdk.compile.module_cache import load_module
 from vertexsdk.compile.mutation_log import MutationLog
 from vertexsdk.compile.plan import Plan
@@ -161,15 +161,15 @@ class NativeMethods(Methods):
 
     def _arguments(
         self, v: VertexArrays, at: Array, read: Values, blocks: Values, log: MutationLog,
-        values: Any = None,
+        edges: Edges | None = None,
     ) -> tuple[Any, ...]:  # fmt: skip
-        """The trailing arguments of every kernel; `values` stand in place of those of edges."""
+        """The trailing arguments of every kernel; `edges` stand in place of those of the graph."""
         t, spec = v.topology, self.spec
-        along = t.value if values is None else values
+        edges = edges or Edges(t.target, t.value, t.reverse)
         arguments: list[Any] = [
-            at, t.ids, t.start, t.stop, t.target, t.ghost_ids,
-            self._no_values if along is None else records(along, spec.value_dtype),
-            t.reverse if t.reverse is not None else NO_BOOLS,
+            at, t.ids, t.start, t.stop, edges.target, t.ghost_ids,
+            self._no_values if edges.value is None else records(edges.value, spec.value_dtype),
+            edges.reverse if edges.reverse is not None else NO_BOOLS,
             self.num_vertices,
             *(_reach(v) if spec.facts.reads_target_rows else ()),
             *([self.loops] if spec.facts.reads_loop else []),
@@ -370,16 +370,12 @@ class NativeMethods(Methods):
         delivery.rounds(degrees, edges, chunk, v.agg)
         return edges
 
-    def offers(self, v: VertexArrays, sources: Array, targets: Array, values: Any) -> Array:
+    def offers(self, v: VertexArrays, sources: Array, edges: Edges) -> Array:
         """Return the messages along some edges, by their sources' state at the last scatter."""
         out = filled(len(sources), self.algebra)
-        if values is not None:
-            values = np.ascontiguousarray(values)
-            values.flags.writeable = False
-        with self._along_edges(
-            v, lambda m, arrays: m.offers(arrays, sources, targets, values)
-        ) as at:
-            arguments = self._derived_arguments(v, at, values)
+        edges = Edges(_frozen(edges.target), _frozen(edges.value), _frozen(edges.reverse))
+        with self._along_edges(v, lambda m, arrays: m.offers(arrays, sources, edges)) as at:
+            arguments = self._derived_arguments(v, at, edges)
             self.module.offers(np.ascontiguousarray(sources), out, *arguments)
         return out
 
@@ -397,7 +393,7 @@ class NativeMethods(Methods):
             self.module.repair(
                 slots, t.in_start, t.in_stop, t.in_source,
                 t.in_source if direct else delivery.in_index, direct, v.msg, v.agg,
-                self.algebra.identity, *self._derived_arguments(v, at, t.in_value),
+                self.algebra.identity, *self._derived_arguments(v, at, _incoming(t)),
             )  # fmt: skip
 
     def support(self, v: VertexArrays, todo: Array, removed: Array, want: Array) -> Array:
@@ -407,7 +403,7 @@ class NativeMethods(Methods):
         with self._along_edges(v, lambda m, arrays: m.support(arrays, todo, removed, want)) as at:
             self.module.support(
                 todo, t.in_start, t.in_stop, t.in_source, v.level, removed, want,
-                self.algebra.identity, out, *self._derived_arguments(v, at, t.in_value),
+                self.algebra.identity, out, *self._derived_arguments(v, at, _incoming(t)),
             )  # fmt: skip
         return out
 
@@ -422,10 +418,23 @@ class NativeMethods(Methods):
             return out[: self.module.dependants(vertices, seen, mark, out, *arguments)]
 
     def _derived_arguments(
-        self, v: VertexArrays, at: Array, values: Array | None
+        self, v: VertexArrays, at: Array, edges: Edges | None
     ) -> tuple[Any, ...]:
-        """The trailing arguments of kernels that compute messages along edges of these values."""
+        """The trailing arguments of kernels that compute messages along edges."""
         none = {name: a.identity for name, a in self.spec.aggregators.items()}
         log = MutationLog(self.algebra, self.spec.value_dtype)
-        arguments = self._arguments(v, at, none, self._partial(0), log, values)
+        arguments = self._arguments(v, at, none, self._partial(0), log, edges)
         return (*arguments, *self.columns(v.tracked).values())
+
+
+def _incoming(t: Any) -> Edges:
+    """The edges of a topology, with values in the order of its transposed adjacency, if it can."""
+    return Edges(t.target, t.value if t.in_value is None else t.in_value, t.reverse)
+
+
+def _frozen(column: Any) -> Any:
+    """A column of edges as those of a topology are, or kernels compile twice."""
+    if column is not None:
+        column = np.ascontiguousarray(column)
+        column.flags.writeable = False
+    return column

@@ -7,6 +7,9 @@ messages differ from those recorded, gathers again whenever a producer of it has
 messages are the recorded ones, nothing follows. So the answer, and every iteration, are those of a
 run from scratch. Where this would look at much of the graph, it begins with `init` instead.
 
+Where a message depends on its edge, a digest of the fields that it follows from is recorded in its
+place, and messages along the edges of a vertex are computed when it gathers again.
+
 Source: "Differential dataflow" (McSherry et al., CIDR 2013), sections 3.2 and 3.3; GraphBolt
 (Mariappan and Vora, EuroSys 2019) for vertex programs.
 """
@@ -15,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +28,7 @@ from vertexsdk.arrays.jit import njit
 from vertexsdk.arrays.raw_columns import decode, encode_bytes
 from vertexsdk.compile.adjacency_kernels import entries_of
 from vertexsdk.compile.delivery import Delivery, filled
-from vertexsdk.compile.methods import Scope
+from vertexsdk.compile.methods import Edges, Scope
 from vertexsdk.compile.mutation_log import MutationLog
 from vertexsdk.compile.plan import Plan, delivery_module
 from vertexsdk.compile.vertex_arrays import VertexArrays
@@ -180,6 +183,7 @@ class Refinement:
         self._places: list[Array] = []
         self._length = 0
         self._columns = {name: np.empty(1024, dtype) for name, dtype in history.fields.items()}
+        self._columns["link"] = np.empty(1024, np.int64)  # the entry before it of the same place
 
     def begin(self, places: Array, iteration: int) -> None:
         """Have places, of which the old entries hold, get new ones from an iteration on.
@@ -217,15 +221,18 @@ class Refinement:
                 longer = np.empty(2 * stop, column.dtype)
                 longer[: self._length] = column[: self._length]
                 self._columns[name] = longer
+        numbers, link = np.arange(self._length + 1, stop + 1), self._last[place]
+        again = np.flatnonzero(place[1:] == place[:-1])
+        link[again + 1] = numbers[again]
         for name, column in self._columns.items():
-            column[self._length : stop] = columns[name]
-        self._last[place] = np.arange(self._length + 1, stop + 1)  # of several, the last one counts
+            column[self._length : stop] = link if name == "link" else columns[name]
+        self._last[place] = numbers  # of several, the last one counts
         self.head[place] = self._last[place]
         self._parts.append(place)
         self._length = stop
 
     def latest(self, places: Array, iteration: int) -> tuple[Array, Array, Array]:
-        """The entry of each place that holds after an iteration, the last one so far.
+        """The entry of each place that holds after an iteration.
 
         Returns:
             Where it is among the new entries, from 1 on, or among the old ones, as -1 - its place;
@@ -235,7 +242,10 @@ class Refinement:
         out, old = np.empty((2, len(places)), np.int64)
         following = np.empty(len(places), np.int32)
         find: Any = _latest
-        find(places, iteration, self.head, *self.rows, self.old["at"], out, old, following)
+        find(
+            places, iteration, self.head, self._columns["at"], self._columns["link"], *self.rows,
+            self.old["at"], out, old, following,
+        )  # fmt: skip
         return out, old, following
 
     def values(self, name: str, entry: Array, default: Any) -> Array:
@@ -260,28 +270,35 @@ class Refinement:
         self.add(places[number], {name: column[at] for name, column in old.items()})
         place = np.concatenate([*self._parts, np.zeros(0, np.int32)])
         order = np.argsort(place, kind="stable")
-        columns = {name: x[: self._length][order] for name, x in self._columns.items()}
+        columns = {name: self._columns[name][: self._length][order] for name in old}
         self.history.replace(places, place[order], columns)
 
 
 @njit
-def _latest(places, iteration, head, start, stop, at, out, old, following):  # type: ignore[no-untyped-def]
+def _latest(  # type: ignore[no-untyped-def]
+    places, iteration, head, new_at, link, start, stop, at, out, old, following
+):
     for k in range(places.shape[0]):
         u = places[k]
         e = stop[u]
         while e > start[u] and at[e - 1] > iteration:
             e -= 1
         old[k] = -e if e > start[u] else 0
-        out[k] = old[k] if head[u] == 0 else max(head[u], 0)
+        h = head[u]
+        while h > 0 and new_at[h - 1] > iteration:
+            h = link[h - 1]
+        out[k] = old[k] if head[u] == 0 else max(h, 0)
         following[k] = at[e] if e < stop[u] else NEVER
 
 
+_MIXING = [
+    (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)),
+]  # fmt: skip
 _END = np.uint8(4)  # bit of the column "dirty": an edge at the vertex has changed
 _FEW = 1 << 16  # messages that are looked at sooner than a graph is arranged
 _WORTH = 8  # an answer from scratch takes so many times what an attempt may cost
 _FIRST = 3  # times as long as later it takes to look at a message for the first time
 _MOST = 8  # entries of the history for each vertex and edge
-_TOLD = ("at", "sent", "message")  # of entries, to other partitions
 
 
 @dataclass(slots=True)
@@ -319,7 +336,12 @@ class _RecordedEnd(SuperstepEnd):
 
 
 class _NoDelivery(Delivery):
-    """Leaves messages with their senders."""
+    """Leaves messages with their senders, or where they were put, by entries of in-rows."""
+
+    def number_entries(self) -> None:
+        """Have a message for each entry of the transposed adjacency, at its number."""
+        self._in_index = np.arange(len(self.topology.in_source), dtype=np.int32)
+        self._in_index.flags.writeable = False  # as in_source: kernels compile once
 
     def push(self, parts: Any, msg: Array, agg: Array) -> int:
         """Return how many edges messages would be delivered along."""
@@ -333,10 +355,11 @@ class _Recorder:
     Args:
         run: the run, before iteration 0.
         most: how many entries there may be.
+        part: for whose history.
     """
 
-    def __init__(self, run: Iterations, most: int) -> None:
-        self.run, self.most = run, most
+    def __init__(self, run: Iterations, most: int, part: HistoryPartition) -> None:
+        self.run, self.most, self.part = run, most, part
         self.index: list[Array] = []
         self.columns: list[dict[str, Array]] = []
         self.entries = 0
@@ -350,9 +373,12 @@ class _Recorder:
         v = self.run.processor.v
         n = v.topology.n
         now = {f"state.{name}": column for name, column in v.states.items()}
+        part = self.part
         now["message"] = v.msg[:n]
+        if part.along_edges:
+            now["message"] = part.digests(v.states, np.arange(n))
         if iteration == 0:
-            event = _unequal(now["message"], filled(n, self.run.processor.algebra))
+            event = _unequal(now["message"], np.full(n, part.no_message, part.message_type))
             index = np.arange(n, dtype=np.int32)
             self._previous = {name: column.copy() for name, column in now.items()}
         else:
@@ -411,6 +437,13 @@ class HistoryPartition(FollowingPartition):
         self._states = {f"state.{name}": f for name, f in plan.program.states().items()}
         facts = plan.program.classes[0].facts
         self.stateless = facts.repeatable and facts.gather_leaves is None
+        self.message_type: DTypeLike = self.algebra.dtype
+        self.no_message: Any = self.algebra.identity
+        self.sources: list[str] = []  # the fields from which messages along edges follow
+        self.along_edges = facts.message_shape != "uniform"
+        if self.along_edges:
+            self.message_type, self.no_message = np.dtype(np.int64), np.int64(0)
+            self.sources = sorted(facts.scatter_reads)
         self._recorder: _Recorder | None = None
         columns: dict[str, Any] = {"dirty": (np.uint8, 0)}
         columns |= {name: (f.dtype, f.default) for name, f in self._states.items()}
@@ -420,7 +453,27 @@ class HistoryPartition(FollowingPartition):
     def history(self) -> History:
         """The history, as it is in the arena."""
         fields = {name: f.dtype for name, f in self._states.items()}
-        return History(self.arena, {**fields, "message": self.algebra.dtype})
+        return History(self.arena, {**fields, "message": self.message_type})
+
+    @property
+    def told(self) -> list[str]:
+        """The columns of entries that other partitions are told."""
+        return ["at", "sent", "message", *(f"state.{name}" for name in self.sources)]
+
+    def digests(self, states: Mapping[str, Array], places: Array) -> Array:
+        """The digest (int64[k]) of the fields of vertices from which messages along edges follow.
+
+        Other values have another digest, but for a chance of 1 in 2**64.
+        """
+        mixed = np.ones(len(places), np.uint64)
+        for name in self.sources:
+            column = states[name][places]
+            mixed += column.view(np.uint64) if column.dtype.itemsize == 8 else column
+            for shift, factor in _MIXING:  # SplitMix64
+                mixed = (mixed ^ (mixed >> shift)) * factor
+            mixed ^= mixed >> np.uint64(31)
+        digests: Array = mixed.view(np.int64)
+        return digests
 
     def fork(self) -> HistoryPartition:
         """Return a copy, in which iterations that have not ended begin again."""
@@ -470,6 +523,21 @@ class HistoryPartition(FollowingPartition):
             place = np.repeat(places, lengths)[number[event]]
             meta["due"].append((place, history.columns()["at"][at[event]] + 1))
 
+    def edges_of(self, places: Array, *, incoming: bool = False) -> tuple[Array, Columns]:
+        """The edges of vertices, as for `rows_of`, by column.
+
+        Returns:
+            How many each vertex has; the places of their other ends ("target"), whether each is
+            followed against its direction ("reverse"), and their values ("value"), if any.
+        """
+        direction = self.plan.program.direction
+        lengths, target, pick, reverse = self.graph.rows_of(places, direction, incoming=incoming)
+        none: Any = False
+        columns = {"target": target, "reverse": none if reverse is None else reverse}
+        if (value := self.graph.adjacency.values_at(pick)) is not None:
+            columns["value"] = value
+        return lengths, columns
+
     def events_of(self, places: Array) -> Array:
         """The iterations in which vertices sent something else, one for each time."""
         history = self.history
@@ -507,7 +575,7 @@ class HistoryPartition(FollowingPartition):
         start, stop = history.rows
         for p, places in parts:
             at, _ = history.entries_of(places)
-            told = {name: history.columns()[name][at] for name in _TOLD}
+            told = {name: history.columns()[name][at] for name in self.told}
             told |= {"id": ids[places], "count": stop[places] - start[places]}
             blocks.append((p, encode_bytes(told)))
         self.bytes_sent += sum(len(block) for _, block in blocks)
@@ -523,14 +591,14 @@ class HistoryPartition(FollowingPartition):
         place = np.repeat(places, counts)
         order = np.argsort(place, kind="stable")
         order = order[np.searchsorted(place[order], 0) :]  # -1: it has no edge here
-        columns = {name: joined[name][order] for name in _TOLD}
+        columns = {name: joined[name][order] for name in self.told}
         places = np.sort(places[places >= 0]).astype(np.int32)
         self.history.replace(places, place[order], self.with_states(columns))
 
     def with_states(self, columns: dict[str, Array]) -> dict[str, Array]:
-        """Columns of mirrors, of which no state is known."""
+        """Columns of mirrors, of which no other fields are known."""
         n = len(columns["at"])
-        return {**columns, **{name: np.zeros(n, f.dtype) for name, f in self._states.items()}}
+        return {**{name: np.zeros(n, f.dtype) for name, f in self._states.items()}, **columns}
 
     # Answers. -------------------------------------------------------------------------------------
 
@@ -540,7 +608,7 @@ class HistoryPartition(FollowingPartition):
         most = _MOST * (self.graph.vertices + int(self.arena.meta["entries"])) + _FEW
         if self.start.history_bytes is not None:
             most = min(most, self.start.history_bytes // self.history.width)
-        self._recorder = _Recorder(run, most)
+        self._recorder = _Recorder(run, most, self)
         return run
 
     def take_over(self, report: LoopReport) -> Steps[None]:
@@ -666,37 +734,54 @@ class _Rows:
 
     Args:
         n: the number of places.
+        value_type: dtype of the values of edges; None where they have none.
     """
 
-    def __init__(self, n: int) -> None:
+    def __init__(self, n: int, value_type: DTypeLike | None) -> None:
         self.start, self.stop = np.zeros((2, n), np.int64)
-        self._target, self._reverse = np.empty(1024, np.int32), np.empty(1024, np.bool_)
+        self._columns = {"target": np.empty(1024, np.int32), "reverse": np.empty(1024, np.bool_)}
+        if value_type is not None:
+            self._columns["value"] = np.empty(1024, value_type)
         self._length = 0
 
-    def add(self, places: Array, lengths: Array, target: Array, reverse: Array) -> None:
+    def add(self, places: Array, lengths: Array, columns: Columns) -> None:
         """Add the rows of some places, which are one after the other."""
-        first, stop = self._length, self._length + len(target)
-        if stop > len(self._target):
-            for name in ("_target", "_reverse"):
-                column = getattr(self, name)
-                longer = np.empty(2 * stop, column.dtype)
-                longer[:first] = column[:first]
-                setattr(self, name, longer)
-        self._target[first:stop], self._reverse[first:stop] = target, reverse
+        first, stop = self._length, self._length + int(lengths.sum())
+        for name, column in self._columns.items():
+            if stop > len(column):
+                self._columns[name] = np.empty(2 * stop, column.dtype)
+                self._columns[name][:first] = column[:first]
+            self._columns[name][first:stop] = columns[name]
         ends = first + np.cumsum(lengths)
         self.start[places], self.stop[places] = ends - lengths, ends
         self._length = stop
 
-    def arrays(self) -> tuple[Array, Array, Array, Array]:
-        """Bounds, targets and directions, not to be written to."""
-        arrays = self.start[:], self.stop[:], self._target[:], self._reverse[:]
+    def topology(self, ids: Array, into: _Rows) -> Any:
+        """The rows and those of sources, for methods; not to be written to."""
+        arrays = [
+            x[:] for x in (self.start, self.stop, *self._columns.values(), into.start, into.stop,
+                           into._columns["target"])
+        ]  # fmt: skip
         for array in arrays:
             array.flags.writeable = False  # as those of a topology, or kernels compile twice
-        return arrays
+        start, stop, target, reverse, *value, in_start, in_stop, in_source = arrays
+        t: Any = RowTopology.of_rows(ids, start, stop, target, reverse)
+        t.in_start, t.in_stop, t.in_source = in_start, in_stop, in_source
+        t.value = value[0] if value else None
+        return t
+
+    def edges(self, places: Array) -> tuple[Array, Array]:
+        """The entries of some places, and the number of each one's place."""
+        return entries_of(np.arange(len(places)), self.start[places], self.stop[places])
+
+    def column(self, name: str, entries: Array) -> Array | None:
+        """What entries have: "target", "reverse" or "value"."""
+        column = self._columns.get(name)
+        return None if column is None else column[entries]
 
     def targets(self, places: Array) -> Array:
         """The targets of some places, with repetitions."""
-        targets: Array = self._target[entries_of(places, self.start, self.stop)[0]]
+        targets: Array = self._columns["target"][self.edges(places)[0]]
         return targets
 
 
@@ -723,13 +808,15 @@ class RefinedIterations:
         self._untold = Counter[int]()
         self._due: dict[int, list[Array]] = {}
         self._later: dict[int, list[Array]] = {}
-        self._out, self._into = _Rows(n), _Rows(n)
+        self._out, self._into = (_Rows(n, part.plan.program.value_dtype) for _ in range(2))
         if part.plan.program.direction == "undirected" or part.layout == "undirected":
             self._into = self._out
         fields = part.plan.program.states()
         self._fields = fields
-        self._states = {name: np.empty(n, f.dtype) for name, f in fields.items()}
-        self._message, self._earlier = np.empty((2, n), part.algebra.dtype)
+        self._states = {name: np.zeros(n, f.dtype) for name, f in fields.items()}
+        self._message, self._earlier = np.empty((2, n), part.message_type)
+        self._sources = {name: np.zeros(n, fields[name].dtype) for name in part.sources}
+        self._along = filled(0, part.algebra)  # the message along each entry of `_into`
         self._agg = filled(0, part.algebra)
         if part.algebra.kind != "latest":
             self._agg = np.empty(n, part.algebra.dtype)
@@ -785,9 +872,9 @@ class RefinedIterations:
             return
         self._known[places], self._given = True, None
         part = self.part
-        self._out.add(places, *part.rows_of(places))
-        if self._into is not self._out:
-            self._into.add(places, *part.rows_of(places, incoming=True))
+        for rows, incoming in ((self._out, False), (self._into, True)):
+            if not incoming or rows is not self._out:
+                rows.add(places, *part.edges_of(places, incoming=incoming))
         lengths = self._into.stop[places] - self._into.start[places]
         self.work += (_FIRST - 1) * int(lengths.sum())
 
@@ -848,7 +935,7 @@ class RefinedIterations:
             self._count_recorded(again, iteration, -1)
             self._waits[again] = False
         entry, recorded, _ = refinement.latest(due, iteration - 1)
-        previous = refinement.values("message", entry, part.algebra.identity)
+        previous = refinement.values("message", entry, part.no_message)
         self._message[due] = previous
         earlier = {}
         for name, f in self._fields.items():
@@ -862,12 +949,17 @@ class RefinedIterations:
         else:
             sends, active, following = self._fetch(due, iteration - 1)
             active |= (part.arena["dirty"][due] & _END) != 0
-            if part.algebra.kind != "latest":
+            if part.along_edges:
+                sends = self._messages_along_edges(due, sends, iteration - 1)
+            elif part.algebra.kind != "latest":
                 sends = self._combine(due, sends, iteration - 1)
             todo = due if iteration == 1 or part.stateless else due[sends]
             self.updates += len(todo)
             senders = part.methods.gather(scope, todo)
-        part.methods.scatter(scope, np.array(senders, np.int32))
+        if part.along_edges:
+            self._message[due] = part.digests(self._states, due)
+        else:
+            part.methods.scatter(scope, np.array(senders, np.int32))
         now = self._message[due]
         event = _unequal(now, previous)
         changed = _differ(now, previous) | (iteration == 0)
@@ -905,10 +997,52 @@ class RefinedIterations:
         fetch: Any = _fetch_messages
         self.work += fetch(
             due, t.in_start, t.in_stop, t.in_source, iteration, *self.refinement.rows, old["at"],
-            old["sent"], old["message"], self.part.algebra.identity, self._message, self._earlier,
+            old["sent"], old["message"], self.part.no_message, self._message, self._earlier,
             self._clock, event, differs, following,
         )  # fmt: skip
         return event, differs, following
+
+    def _messages_along_edges(self, due: Array, sends: Array, iteration: int) -> Array:
+        """Have the messages to vertices as they were after an iteration, and their aggregates.
+
+        Args:
+            due: places of the vertices.
+            sends: whether the fields of a producer changed in it.
+            iteration: the iteration.
+
+        Returns:
+            Which of `due` are to gather (bool).
+        """
+        delivery, agg = self._given_for_methods()[1], self._agg
+        entries, number = self._into.edges(due)
+        self._along[entries] = self._offers(due[number], entries, iteration)
+        earlier = self._along.copy()
+        entries, number = entries[sends[number]], number[sends[number]]
+        earlier[entries] = self.part.algebra.identity
+        if iteration:
+            earlier[entries] = self._offers(due[number], entries, iteration - 1)
+        changed = np.zeros(len(due), np.bool_)
+        if self.part.algebra.kind == "latest":
+            changed[number[_unequal(self._along[entries], earlier[entries])]] = True
+            return changed
+        delivery.combine(due, earlier, agg)
+        previous = agg[due]
+        delivery.combine(due, self._along, agg)
+        changed = _unequal(agg[due], previous)
+        return changed if self.part.plan.compares else sends
+
+    def _offers(self, targets: Array, entries: Array, iteration: int) -> Array:
+        """The messages to vertices, along the edges of these entries, after an iteration."""
+        into, refinement = self._into, self.refinement
+        sources: Any = into.column("target", entries)
+        places = distinct(sources, self.graph.index.n)
+        entry = refinement.latest(places, iteration)[0]
+        for name, column in self._sources.items():
+            default = self._fields[name].default
+            column[places] = refinement.values(f"state.{name}", entry, default)
+        value, reverse = (into.column(name, entries) for name in ("value", "reverse"))
+        v = replace(self._given_for_methods()[0], tracked={**self._states, **self._sources})
+        return self.part.methods.offers(v, sources, Edges(targets, value, reverse))
 
     def _combine(self, due: Array, sends: Array, iteration: int) -> Array:
         """Have the aggregates of the messages as they were after an iteration.
@@ -961,7 +1095,7 @@ class RefinedIterations:
                 sends; if so, they gather whenever one sends.
             following: the next iteration in which one may.
         """
-        refinement, none = self.refinement, self.part.algebra.identity
+        refinement, none = self.refinement, self.part.no_message
         _, entry, ends = later
         old_now = refinement.values("message", entry, none)
         differs = _differ(now, old_now)
@@ -989,6 +1123,7 @@ class RefinedIterations:
         told = flagged & self.graph.mirrors.are_local(places)
         self._event[places] = event
         columns = {"message": self._message, "sent": self._event}
+        columns |= {f"state.{name}": self._states[name] for name in self.part.sources}
         mirrors, ids = self.graph.mirrors, self.part.arena["ids"]
         return mirrors.blocks(places[told], self._given_for_methods()[0].topology, ids, columns)
 
@@ -1005,9 +1140,9 @@ class RefinedIterations:
         self._add_rows(fresh)
         refinement.begin(fresh, iteration)
         entry, recorded, _ = refinement.latest(places, iteration - 1)
-        previous = refinement.values("message", entry, self.part.algebra.identity)
+        previous = refinement.values("message", entry, self.part.no_message)
         changed = _differ(now, previous)
-        added = {"message": now[changed], "sent": event[changed]}
+        added = {name: columns[name][order][changed] for name in self.part.told if name != "at"}
         added["at"] = np.full(len(added["sent"]), iteration, np.int32)
         refinement.add(places[changed], self.part.with_states(added))
         self._message[places], self._waits[places] = now, False
@@ -1019,13 +1154,13 @@ class RefinedIterations:
         """The arrays that methods take, with the rows that were asked for so far."""
         if self._given is None:
             part, none = self.part, np.zeros(0, np.int32)
-            start, stop, target, reverse = self._out.arrays()
-            t: Any = RowTopology.of_rows(part.arena.read("ids"), start, stop, target, reverse)
-            t.in_start, t.in_stop, t.in_source, _ = self._into.arrays()
-            delivery: Delivery = _NoDelivery(
-                t, part.algebra, part.plan.shape, part.module, part.plan.threads
-            )
-            v = VertexArrays(t, self._states, self._message, self._agg, none, all_pending=False)
+            t = self._out.topology(part.arena.read("ids"), self._into)
+            delivery = _NoDelivery(t, part.algebra, part.plan.shape, part.module, part.plan.threads)
+            messages = self._message
+            if part.along_edges:
+                messages = self._along = np.resize(self._along, len(t.in_source))
+                delivery.number_entries()
+            v = VertexArrays(t, self._states, messages, self._agg, none, all_pending=False)
             self._given = v, delivery, MutationLog(part.algebra, None)
         return self._given
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.json_values import to_scalars
 from vertexsdk.compile.adjacency_kernels import entries_of
 from vertexsdk.compile.delivery import Delivery, filled
-from vertexsdk.compile.methods import Methods, Scope
+from vertexsdk.compile.methods import Edges, Methods, Scope
 from vertexsdk.compile.mutation_log import MutationLog
 from vertexsdk.compile.plan import Plan, delivery_module
 from vertexsdk.compile.vertex_arrays import VertexArrays
@@ -1185,7 +1185,7 @@ class EdgeMessages:
         if not self.derived:
             return v.msg[edits.row]
         given = None if v.topology.value is None else values
-        return self.methods.offers(v, edits.row, edits.key, given)
+        return self.methods.offers(v, edits.row, Edges(edits.key, given))
 
     def support(self, v: VertexArrays, want: Array, todo: Array, removed: Array) -> Array:
         """Return what producers of lower levels that are not removed give to each of `todo`."""

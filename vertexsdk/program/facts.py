@@ -36,6 +36,8 @@ class Facts:
         scalar_messages: messages are single numbers.
         message_shape: "uniform" (the same message to every target), "edge" (at most one emission
             per edge, whose value may depend on the edge), or "many".
+        edge_messages: scatter sends one message along each edge, which follows from the fields of
+            its source, and from the edge, alone.
         derivable: a message follows from the state at the last scatter and the edge alone.
         float_state: all state fields are float.
         always: every vertex gathers in every iteration.
@@ -51,7 +53,7 @@ class Facts:
         reads_num_vertices: which of init, gather and scatter read `self.num_vertices`.
         reads_targets: a method uses targets otherwise than to send each its message.
         reads_target_rows: a method reads the targets of a target.
-        scatter_reads_state: messages depend on state.
+        scatter_reads: the fields that messages depend on.
         gather_reads: a state field that gather reads before it sets it.
         gather_leaves: a state field that gather does not set on every path.
         nonlinear: how gather or scatter does more than add and scale; None where neither does.
@@ -70,6 +72,7 @@ class Facts:
     message_kind: str | None = None
     scalar_messages: bool = False
     message_shape: str = "many"
+    edge_messages: bool = False
     derivable: bool = False
     float_state: bool = False
     always: bool = True
@@ -85,7 +88,7 @@ class Facts:
     reads_num_vertices: frozenset[str] = frozenset(METHODS)
     reads_targets: bool = True
     reads_target_rows: bool = False  # or the class is refused where it does
-    scatter_reads_state: bool = True
+    scatter_reads: frozenset[str] = frozenset()
     gather_reads: str | None = None
     gather_leaves: str | None = None
     nonlinear: str | None = None
@@ -153,22 +156,23 @@ def read_facts(
     gather_reads = next(
         (x for m in reachable(methods, "gather") if (x := _reads_before_set(m, changing))), None
     )
+    one_message = (
+        shape == "edge"
+        and not volatile
+        and not target_rows
+        and not cls.edge_values
+        and of_class["scalar_messages"]
+        and all(f.size is None and f.dtype != object for f in states.values())
+        and _is_one_emission(methods["scatter"])
+    )
     not_local, counters = _locality(cls, states, aggregators, methods)
     return Facts(
         message_shape=shape,
         not_local=not_local,
         unseen=unseen,
         counters=counters,
-        derivable=(
-            shape == "edge"
-            and not volatile
-            and not target_rows
-            and not cls.edge_values
-            and of_class["scalar_messages"]
-            and of_class["message_kind"] in ("min", "max")
-            and all(f.size is None for f in states.values())
-            and _is_one_emission(methods["scatter"])
-        ),
+        edge_messages=one_message and not _reads_degree(methods["scatter"]),
+        derivable=one_message and of_class["message_kind"] in ("min", "max"),
         always=cls.always or bool(attributes["gather"] & aggregators.keys()),
         volatile=volatile,
         repeatable=not (volatile or changes_graph or iteration or gather_reads)
@@ -189,7 +193,7 @@ def read_facts(
             _reads_targets(m, root) for root in METHODS for m in reachable(methods, root)
         ),
         reads_target_rows=target_rows,
-        scatter_reads_state=bool(attributes["scatter"] & states.keys()),
+        scatter_reads=frozenset(attributes["scatter"] & states.keys()),
         gather_reads=gather_reads,
         gather_leaves=_left_unset(methods.get("gather"), changing),
         nonlinear=None
@@ -337,6 +341,12 @@ def _is_one_emission(scatter: Method) -> bool:
     if not isinstance(statement, ast.Expr) or not scatter.is_call(statement.value, "emit"):
         return False
     return not any(scatter.is_call(n) for n in ast.walk(statement.value.args[1]))
+
+
+def _reads_degree(scatter: Method) -> bool:
+    """Return whether scatter uses targets beside its loop over them."""
+    loop = {id(n.iter) for n in scatter.nodes() if isinstance(n, ast.For)}
+    return any(scatter.is_self(n, "targets") and id(n) not in loop for n in scatter.nodes())
 
 
 def _reads_targets(method: Method, root: str) -> bool:

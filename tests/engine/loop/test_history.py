@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.drawn_loops import DrawnLoop, check_drawn_loops, graph_of, name, rows_of
+from tests.support.drawn_loops import check_drawn_loops, graph_of, name, rows_of
 from tests.support.recorded_iterations import same_iterations
 from tests.support.seeds import draws
 from vertexsdk import (
@@ -27,8 +27,7 @@ from vertexsdk import (
     state,
 )
 from vertexsdk.algorithms import Coreness, GreedyColouring, LabelPropagation, PageRank
-from vertexsdk.engine import _history_partition, loop_task
-from vertexsdk.engine._history_partition import HistoryPartition
+from vertexsdk.engine import _history_partition
 from vertexsdk.program.analysis.incremental_rules import why_no_history
 from vertexsdk.program.program import Program
 from vertexsdk.program.vertex import Aggregates, Delta
@@ -226,7 +225,75 @@ class Fussy(Vertex):
         self.emitAll(self.share)
 
 
+class Heaviest(Vertex):
+    """Sends along each edge what depends on the edge; remembers."""
+
+    x: int = state(1)
+    count: int = state(0)
+    messages = Max(int)
+    edge = int
+    max_iterations = 6
+
+    def init(self) -> None:
+        for target in self.targets:
+            self.x += target.value
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        self.x = (self.x + delta.value + iteration) % 11
+        self.count += 1
+
+    def scatter(self, iteration: int) -> None:
+        for target in self.targets:
+            self.emit(target, self.x * target.value % 7)
+
+
+class Opinions(Vertex):
+    """Takes the opinion with most weight among both ends of edges, but its own."""
+
+    opinion: VertexId = state()
+    messages = Latest(int)
+    direction = "both"
+    edge = int
+    max_iterations = 5
+
+    def init(self) -> None:
+        self.opinion = self.id
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        total = 0
+        for k in range(len(delta.values)):
+            total += delta.values[k] * (k + 1)
+        if total % 3 == 0:
+            self.opinion = self.id
+
+    def scatter(self, iteration: int) -> None:
+        for target in self.targets:
+            self.emit(target, target.value if target.id == self.opinion else 1)
+
+
+class Signed(Vertex):
+    """Sums of integers, of one sign along edges and another one against them."""
+
+    x: int = state(2)
+    y: int = state(0)
+    messages = Sum(int)
+    direction = "both"
+    edge = int
+    max_iterations = 4
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        self.y = delta.value % 5
+        self.x = (self.x + self.y) % 4
+
+    def scatter(self, iteration: int) -> None:
+        for target in self.targets:
+            self.emit(target, -self.x if target.reverse else self.y + target.value)
+
+
 PROGRAMS = [
+    Heaviest,
+    Opinions,
+    Signed,
     Coreness,
     LabelPropagation,
     Memory,

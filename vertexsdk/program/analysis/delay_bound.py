@@ -97,7 +97,7 @@ def _of_class(spec: ClassSpec, params: Mapping[str, Any]) -> str | None:
     )
     if reason is None and (ends_by_rule or spec.cls.max_iterations is not None):
         reason = why_ends_early(spec, params)
-    same_messages = not (spec.aggregators or facts.always or facts.scatter_reads_state)
+    same_messages = not (spec.aggregators or facts.always or facts.scatter_reads)
     if reason is not None or spec.cls.asynchronous or same_messages:
         return reason
     if facts.message_kind == "sum":

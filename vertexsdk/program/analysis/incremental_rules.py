@@ -151,7 +151,11 @@ def why_no_history(program: Program, *, strings: bool = False) -> str | None:
             any(f.size is not None or f.dtype == object for f in program.states().values()),
             f"{name} has fields that are not single numbers",
         ),
-        (facts.message_shape != "uniform", f"{name} does not send the same to all targets"),
+        (
+            facts.message_shape != "uniform" and not facts.edge_messages,
+            f"{name} does not send the same to all targets, nor one message along each edge that "
+            "follows from its fields",
+        ),
         (
             facts.volatile or facts.always or spec.aggregators,
             f"{name} gathers or sends in every iteration, or has aggregators",
@@ -161,7 +165,7 @@ def why_no_history(program: Program, *, strings: bool = False) -> str | None:
         (strings and facts.draws, "random numbers follow from names, and vertex ids are strings"),
         (facts.adapts or facts.reads_loop, f"{name} does something else in a branch"),
         (facts.reads_target_rows, f"{name} reads the targets of its targets"),
-        (facts.reads_value, f"{name} reads the values of edges"),
+        (isinstance(spec.cls.edge, Mapping), "edges have named attributes"),
         (facts.reads_num_vertices, f"{name} reads num_vertices"),
     )
 
