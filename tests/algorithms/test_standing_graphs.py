@@ -87,11 +87,12 @@ def test_communities_are_as_good_as_those_of_others(name: str) -> None:
         nx.planted_partition_graph(6, 30, 0.3, 0.02, seed=number),
         nx.random_geometric_graph(200, 0.12, seed=number),
     ):
-        rows = rows_of(name, Graph.from_networkx(graph), seed=number)
-        best = nx.community.louvain_communities(graph, seed=number)
-        weight = "weight"
-        wanted = nx.community.modularity(graph, best, weight=weight)
-        assert modularity(graph, rows, weight=weight) > 0.95 * wanted
+        tries = range(number, number + 3)  # each may end in a local optimum
+        answers = [rows_of(name, Graph.from_networkx(graph), seed=k) for k in tries]
+        others = [nx.community.louvain_communities(graph, seed=k) for k in tries]
+        wanted = max(nx.community.modularity(graph, other) for other in others)
+        assert max(modularity(graph, rows, weight="weight") for rows in answers) > 0.95 * wanted
+        rows = answers[0]
         if name == "leiden":
             for community in {row["community"] for row in rows.values()}:
                 members = [v for v, row in rows.items() if row["community"] == community]
