@@ -13,6 +13,7 @@ from tests.support.reference import reference
 from vertexsdk import (
     INT_MAX,
     Algebra,
+    Graph,
     Latest,
     Max,
     Min,
@@ -22,9 +23,11 @@ from vertexsdk import (
     aggregate,
     inf,
     param,
+    run,
     state,
 )
 from vertexsdk.program.program import Program
+from vertexsdk.program.vertex import Delta
 
 
 class EveryoneGathersOnce(Vertex):
@@ -447,3 +450,40 @@ def test_compiled_arithmetic_is_pythons_bit_by_bit(partitions: int) -> None:
     assert one == two
     wanted = reference(Smooth, edges).values("value")
     assert all(abs(one[v]["value"] - x) < 1e-9 for v, x in wanted.items())
+
+
+class NamesItself(Vertex):
+    """Reads what its class has by the name of the class."""
+
+    LIMIT = 3
+    value: int = state(0)
+    messages = Min(int)
+
+    @staticmethod
+    def half(x: int) -> int:
+        return x // 2 if x > NamesItself.LIMIT else x
+
+    def capped(self, x: int) -> int:
+        return min(x, NamesItself.LIMIT)
+
+    def init(self) -> None:
+        self.value = self.capped(self.id) + NamesItself.half(9)
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        self.value = min(self.value, self.capped(delta.value))
+
+    def scatter(self, iteration: int) -> None:
+        self.emitAll(self.value)
+
+
+def test_a_method_may_name_its_class() -> None:
+    class Inner(NamesItself):
+        LIMIT = 2
+
+        def capped(self, x: int) -> int:
+            return min(x, Inner.LIMIT)
+
+    for cls, most in ((NamesItself, 3), (Inner, 2)):
+        graph = Graph.from_arrays([1, 2, 9], [2, 1, 8])
+        with run(cls, graph, backend=f"memory://named-{most}", compiled=False) as result:
+            assert result.to_dict() == dict.fromkeys([1, 2, 8, 9], most)

@@ -412,13 +412,15 @@ def _translate(
 def _compiled(tree: ast.FunctionDef, function: FunctionType) -> CodeType:
     """Compile a function where it is: among the same variables, in the same class."""
     owner = function.__qualname__.split(".")[-2:-1]
-    body: ast.stmt = tree
-    if owner and owner[0].isidentifier():
-        body = ast.ClassDef(owner[0], [], [], [tree], [])
+    body: list[ast.stmt] = [tree]
     free = [n for n in function.__code__.co_freevars if n != "__class__"]
+    if owner and owner[0].isidentifier():
+        body = [ast.ClassDef(owner[0], [], [], [tree], [])]
+        if owner[0] not in free:  # or the method that names its class would close over this one
+            body.insert(0, ast.Global(owner))
     outer = ast.parse(f"def _({', '.join(free)}):\n    pass").body[0]
     assert isinstance(outer, ast.FunctionDef)
-    outer.body = [body]
+    outer.body = body
     module = ast.fix_missing_locations(ast.Module([outer], []))
     code = compile(module, function.__code__.co_filename, "exec")
     while code.co_name != tree.name:
