@@ -775,7 +775,7 @@ class _Rows:
         return entries_of(np.arange(len(places)), self.start[places], self.stop[places])
 
     def column(self, name: str, entries: Array) -> Array | None:
-        """What entries have: "target", "reverse" or "value"."""
+        """The column "target", "reverse" or "value" of entries; None where there is none."""
         column = self._columns.get(name)
         return None if column is None else column[entries]
 
