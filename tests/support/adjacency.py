@@ -49,6 +49,8 @@ def adjacency(
         rows.setdefault(source, [])
         rows.setdefault(target, [])
     as_set = direction == "undirected"
+    if as_set and not undirected:  # the value of the edge from the smaller id counts
+        given.sort(key=lambda edge: edge[0] < edge[1])
     if undirected or as_set:
         pairs = [(min(s, t), max(s, t), x) for s, t, x in given if s != t or not as_set]
         kept = pairs if multi and not as_set else _last(pairs)

@@ -291,14 +291,47 @@ def _latest(  # type: ignore[no-untyped-def]
         following[k] = at[e] if e < stop[u] else NEVER
 
 
+_MUCH = "the changes are at much of the graph"
 _MIXING = [
     (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)),
 ]  # fmt: skip
 _END = np.uint8(4)  # bit of the column "dirty": an edge at the vertex has changed
 _FEW = 1 << 16  # messages that are looked at sooner than a graph is arranged
 _WORTH = 8  # an answer from scratch takes so many times what an attempt may cost
+_PAUSE = 31  # answers without an attempt, at most
 _FIRST = 3  # times as long as later it takes to look at a message for the first time
 _MOST = 8  # entries of the history for each vertex and edge
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempts:
+    """When iterations are refined, and when an answer begins with `init` at once.
+
+    An attempt that is given up has the next answers after as many changes begin with `init`, first
+    none and then ever more of them; their iterations are not recorded, but for the last one.
+
+    Attributes:
+        fewest: with so many ends of changed edges the last attempt was given up; 0 for none.
+        pause: how many answers then do without an attempt.
+        left: how many of them are still to come.
+    """
+
+    fewest: int = 0
+    pause: int = 0
+    left: int = 0
+
+    def is_worth(self, ends: int) -> bool:
+        """True if iterations are to be refined after changes with so many ends."""
+        return not self.left or ends < self.fewest
+
+    def given_up(self, ends: int) -> _Attempts:
+        """Return what follows from an attempt that was given up."""
+        pause = min(2 * self.pause + 1, _PAUSE)
+        return _Attempts(ends, pause, pause)
+
+    def done(self, ends: int) -> _Attempts:
+        """Return what follows from an attempt that came to an answer."""
+        return self if ends < self.fewest else _Attempts()
 
 
 @dataclass(slots=True)
@@ -311,6 +344,7 @@ class _RefinedEnd(SuperstepEnd):
         told: messages that differ were sent to other partitions.
         work: messages that were looked at so far.
         bytes: bytes of the history.
+        changed: ends of edges that have changed.
     """
 
     events: Counter[int] = field(default_factory=Counter)
@@ -318,6 +352,7 @@ class _RefinedEnd(SuperstepEnd):
     told: bool = False
     work: int = 0
     bytes: int = 0
+    changed: int = 0
 
 
 @dataclass(slots=True)
@@ -482,12 +517,18 @@ class HistoryPartition(FollowingPartition):
         other._recorder = None
         return other
 
+    def begin(self, new: NewPartition) -> None:
+        """Begin with a graph, before iteration 0."""
+        super().begin(new)
+        self.arena.meta |= {"attempts": _Attempts(), "changed": 0}
+
     # Changes. -------------------------------------------------------------------------------------
 
     def edit(self, changes: ResolvedChanges, columns: Mapping[str, Array]) -> Steps[int]:
         """Make changes; iterations follow before the next answer."""
         graph, arena = self.graph, self.arena
         if not self.begun:
+            arena.meta["changed"] += len(columns["source"]) + len(columns["target"])
             return (yield from super().edit(changes, columns))
         sources, targets = columns["source"], columns["target"]
         at = graph.index.find(np.concatenate([sources, targets]))
@@ -495,6 +536,7 @@ class HistoryPartition(FollowingPartition):
         if graph.alone:
             ends = np.concatenate([changes.edits.row, changes.edits.key])
         ends = graph.mirrors.local(distinct(ends, graph.index.n))
+        arena.meta["changed"] += len(ends)
         history = self.history
         history.grow(graph.index.n)
         self._note_ends(ends[(arena["dirty"][ends] & _END) == 0])
@@ -604,7 +646,13 @@ class HistoryPartition(FollowingPartition):
 
     def _begin(self) -> Steps[Iterations]:
         """Arrange the graph as it is for iterations, which are recorded."""
-        run = yield from super()._begin()
+        run, meta = (yield from super()._begin()), self.arena.meta
+        _, ends = yield from end_superstep([], _RefinedEnd(changed=meta["changed"]))
+        changed, attempts = sum(e.changed for e in ends), meta["attempts"]
+        if not attempts.is_worth(changed):
+            meta["attempts"] = attempts = replace(attempts, left=attempts.left - 1)
+            if attempts.left:
+                return run
         most = _MOST * (self.graph.vertices + int(self.arena.meta["entries"])) + _FEW
         if self.start.history_bytes is not None:
             most = min(most, self.start.history_bytes // self.history.width)
@@ -616,10 +664,13 @@ class HistoryPartition(FollowingPartition):
         recorder, self._recorder = self._recorder, None
         assert self._iterations is not None
         graph, arena, meta = self.graph, self.arena, self.arena.meta
-        end = _RecordedEnd(too_large=recorder is None or recorder.entries > recorder.most)
+        meta["changed"] = 0
+        if recorder is None:
+            meta["restart"] = "no iterations were recorded, as changes were at much of the graph"
+            return
+        end = _RecordedEnd(too_large=recorder.entries > recorder.most)
         v = self._iterations.processor.v
         if not end.too_large:
-            assert recorder is not None
             index, columns = recorder.joined()
             end.bytes = len(index) * self.history.width
             degrees = np.diff(v.topology.start)[index[columns["sent"]]]
@@ -657,11 +708,14 @@ class HistoryPartition(FollowingPartition):
         most = max(meta["messages"] // _WORTH, _FEW)
         refined = RefinedIterations(self, ends, most)
         end = _RefinedEnd(vertices=self.graph.vertices, events=meta["events"])
-        end.bytes = self.history.bytes
+        end.bytes, end.changed = self.history.bytes, meta["changed"]
         _, told = yield from end_superstep([], end)
         report.statistics = {"history_bytes": sum(e.bytes for e in told)}
         if self._too_large(e.bytes for e in told):
             return f"the history of iterations {self._excess}"
+        changed, attempts = sum(e.changed for e in told), meta["attempts"]
+        if not attempts.is_worth(changed):
+            return _MUCH
         master = make_master(self.plan, sum(e.vertices for e in told))
         events = Counter[int]()
         for e in told:
@@ -675,7 +729,8 @@ class HistoryPartition(FollowingPartition):
             if any(e.failure is not None for e in told):
                 return "a method failed"
             if sum(e.work for e in told) > most:
-                return "the changes are at much of the graph"
+                meta["attempts"] = attempts.given_up(changed)
+                return _MUCH
             for e in told:
                 events.update(e.events)
             refined.receive(received, iteration)
@@ -694,7 +749,8 @@ class HistoryPartition(FollowingPartition):
                 break
             iteration = following  # where it is quiet, later entries are still to go
         self._commit(refined)
-        meta |= {"reason": master.reason, "last": last}
+        meta |= {"reason": master.reason, "last": last, "changed": 0}
+        meta["attempts"] = attempts.done(changed)
         meta["clock"] += last
         work.iterations, work.updates, work.touched = last, refined.updates, refined.updates
         work.reason, work.quiet = master.reason, True

@@ -328,7 +328,7 @@ def test_changes_at_much_of_the_graph_begin_with_init(
     url = f"memory://history-much-{partitions}"
     with MainLoop(Coreness, graph_of(edges, **options), backend=url) as main:
         main.query()
-        for count, start in ((1, "warm"), (400, "init"), (1, "warm")):
+        for count, start in ((1, "warm"), (400, "init"), (1, "init"), (1, "warm")):
             added = {(k, k + 7) for k in range(count)}
             main.ingest([("+", *(name(v, strings=False) for v in edge)) for edge in sorted(added)])
             edges |= added
@@ -342,6 +342,40 @@ def test_changes_at_much_of_the_graph_begin_with_init(
             main.ingest([("-", *(name(v, strings=False) for v in edge)) for edge in sorted(added)])
             edges -= added
             main.query()
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_attempts_that_are_given_up_become_rare(
+    partitions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers after as many changes begin with `init` at once, and are recorded now and then."""
+    monkeypatch.setattr(_history_partition, "_FEW", 0)
+    step = _history_partition.RefinedIterations.step
+    attempts: set[int] = set()
+
+    def counted(self: Any, iteration: int) -> Any:
+        attempts.add(turn)
+        return step(self, iteration)
+
+    monkeypatch.setattr(_history_partition.RefinedIterations, "step", counted)
+    edges = {(v, (v + k) % 997) for v in range(997) for k in range(1, 5)}
+    options: dict[str, Any] = {"undirected": False, "strings": False, "partitions": partitions}
+    recorded, many = set(), [(k, k + 7) for k in range(400)]
+    with MainLoop(
+        Coreness, graph_of(edges, **options), backend=f"memory://history-rare-{partitions}"
+    ) as main:
+        main.query()
+        for turn in range(26):
+            sign, some = "+-"[turn % 2], many if turn < 20 else many[:1]
+            main.ingest([(sign, *(name(v, strings=False) for v in edge)) for edge in some])
+            answer = main.query()
+            assert answer.statistics["start"] == ("init" if turn < 21 else "warm")
+            if "history_bytes" in answer.statistics:
+                recorded.add(turn)
+        scratch = run(Coreness, graph_of(edges, **options), backend="memory://history-rare")
+        assert rows_of(answer) == rows_of(scratch)
+    assert attempts == {0, 1, 4, 11, *range(21, 26)}
+    assert recorded == {0, 3, 10, *range(20, 26)}
 
 
 @pytest.mark.parametrize("partitions", [1, 2])
