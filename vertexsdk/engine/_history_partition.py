@@ -39,6 +39,7 @@ from vertexsdk.engine.arena import Arena
 from vertexsdk.engine.commands import AnswerStart, LoopReport
 from vertexsdk.engine.iterations import Iterations, make_master
 from vertexsdk.engine.master import IterationStats
+from vertexsdk.engine.new_partition import NewPartition
 from vertexsdk.engine.partition_graph import ResolvedChanges
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
 from vertexsdk.errors import VertexError
@@ -305,7 +306,7 @@ _MOST = 8  # entries of the history for each vertex and edge
 
 @dataclass(frozen=True, slots=True)
 class _Attempts:
-    """When iterations are refined, and when an answer begins with `init` at once.
+    """The attempts to refine iterations, in place of answers that begin with `init`.
 
     An attempt that is given up has the next answers after as many changes begin with `init`, first
     none and then ever more of them; their iterations are not recorded, but for the last one.
