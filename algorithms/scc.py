@@ -95,7 +95,7 @@ class StronglyConnectedComponents(Vertex):
         elif self.stage == REACH and self.reached:
             message = ~self.component
         elif self.stage == TRIM_IN or self.stage == TRIM_OUT:
-            message = 0
+            message = INT_MIN  # any but INT_MAX
         for target in self.targets:
             along = self.symmetric or forward != target.reverse
             self.emit(target, message if along and target.id != self.id else INT_MAX)

@@ -39,13 +39,14 @@ class SquareCount(Vertex):
         while size < 2 * min(most, self.num_vertices):
             size *= 2
         free = self.id  # marks a free place, as no way leads back
-        names = np.full(size, free)
+        names = [free] * size
         ways = np.zeros(size, np.int64)
         for target in self.targets:
             for other in target.targets:
                 if other.id != self.id:
                     name = other.id
-                    place = (name ^ (name >> 9) ^ (name >> 23)) & (size - 1)
+                    number = hash(name)
+                    place = (number ^ (number >> 9) ^ (number >> 23)) & (size - 1)
                     while names[place] != name and names[place] != free:
                         place = (place + 1) & (size - 1)
                     names[place] = name

@@ -21,6 +21,7 @@ from vertexsdk.compile._delivery_kernels import (
     support_text,
     user_function,
 )
+from vertexsdk.compile._id_kinds import check_id_kinds
 from vertexsdk.compile._rewrite import (
     EMIT_ARGS,
     LOG_ARGS,
@@ -127,7 +128,7 @@ def kernel_text(
         spec: the class.
         params: those of its parameters that compile.
         shape: the message layout of the program.
-        strings: vertex ids are codes of strings, so arithmetic on them is refused.
+        strings: vertex ids are codes of strings, which must not be used as numbers.
         light: compile without reference counts, several times faster; does not compile where a
             method makes an array.
         tolerance: scatter is skipped within a tolerance, which needs the last scattered state.
@@ -157,10 +158,11 @@ def kernel_text(
     places: dict[str, Place] = {}
     logs = False
     message: tuple[str, str] | None = None
-    for root in METHODS if spec.facts.adapts else METHODS[:-1]:
+    roots = METHODS if spec.facts.adapts else METHODS[:-1]
+    for root in roots:
         args = sending if root == "scatter" else plain
         parts = [
-            rewrite_method(spec, method, root, shape, globals_, strings)
+            rewrite_method(spec, method, root, shape, globals_)
             for method in reversed(reachable(spec.methods, root))
         ] or [Rewritten(root, "_i, _b", "pass", (spec.file, spec.name, (spec.line,)))]
         places |= {f"_{root}_{p.name}": p.place for p in parts}
@@ -169,6 +171,8 @@ def kernel_text(
         texts.append(text)
         logs = logs or any(p.logs for p in parts)
         message = next((p.message for p in parts if p.message), message)
+    if strings:
+        check_id_kinds(spec, roots)
     for name, algebra in spec.aggregators.items():
         _contribution(name, algebra, globals_)
     head = _HEAD.format(name=spec.name, jit="njit_without_refcounts" if light else "njit")

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.errors import ProgramError
-from vertexsdk.graph.topology.id_codec import IdCodec
-from vertexsdk.program.algebra import Algebra, VertexId
+from vertexsdk.graph.topology.id_codec import Complement, IdCodec
+from vertexsdk.program.algebra import INT_MAX, INT_MIN, Algebra, VertexId
 from vertexsdk.program.fields import StateField
 from vertexsdk.program.program import ClassSpec
 
@@ -44,6 +44,12 @@ def to_array(
             out[k] = x
         return out
     if names is not None and f.type is VertexId:
+        for x in values:
+            if not isinstance(x, (str, Complement)) and x not in (INT_MAX, INT_MIN):
+                raise ProgramError(
+                    f"{spec.file}:{spec.line}: {spec.name}: {complaint} {x!r}; the graph's ids are "
+                    "strings"
+                )
         values = [names.encode(x) for x in values]
     shape = () if f.size is None else (f.size,)
     if not values:

@@ -303,12 +303,10 @@ class _Rewriter(CompiledArithmetic):
         method: Method,
         shape: str,
         root: str,
-        strings: bool,
         globals_: Globals,
     ) -> None:
         self.spec, self.method, self.shape = spec, method, shape
         self.root = root
-        self.strings = strings
         self.globals = globals_
         self.me = method.self_name
         self.loops: dict[str, str] = {}
@@ -397,8 +395,6 @@ class _Rewriter(CompiledArithmetic):
                 )
             return self.expr(f"P_{name}")
         if name == "id":
-            if self.strings:
-                self._check_opaque(node)
             return self.expr("G_ids[_i]")
         if name == "num_vertices":
             return self.expr("G_vertices")
@@ -451,18 +447,6 @@ class _Rewriter(CompiledArithmetic):
             else:
                 return None
         return None if set(kinds) == {"self"} else (numbers[0], numbers[1])
-
-    def _check_opaque(self, node: ast.AST) -> None:
-        parent = self.parents.get(id(node))
-        fine = isinstance(parent, (ast.Compare, ast.Assign, ast.IfExp)) or (
-            isinstance(parent, ast.Call)
-            and (
-                (isinstance(parent.func, ast.Name) and parent.func.id in ("min", "max"))
-                or (isinstance(parent.func, ast.Attribute))
-            )
-        )
-        if not fine:
-            raise self.fail(node, "ids are strings and self.id is used as a number")
 
     def _target(self, node: ast.Attribute, edge: str) -> ast.AST:
         if not isinstance(node.ctx, ast.Load):
@@ -699,11 +683,9 @@ class _Rewriter(CompiledArithmetic):
             raise self.fail(node, "delta is used as a value: pass delta.value or delta.values")
         return node
 
-    parents: Mapping[int, ast.AST]
-
 
 def rewrite_method(
-    spec: ClassSpec, method: Method, root: str, shape: str, globals_: Globals, strings: bool
+    spec: ClassSpec, method: Method, root: str, shape: str, globals_: Globals
 ) -> Rewritten:
     """Return a method as a function of (its arguments, _i, _b, the partition's arrays)."""
     if method.tree is None:
@@ -720,10 +702,7 @@ def rewrite_method(
             raise CannotCompile(method, node, _TRY)
     if tree.args.vararg or tree.args.kwarg or tree.args.kwonlyargs:
         raise CannotCompile(method, tree, "*args and **kwargs do not compile")
-    rewriter = _Rewriter(spec, method, shape, root, strings, globals_)
-    rewriter.parents = {
-        id(child): parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)
-    }
+    rewriter = _Rewriter(spec, method, shape, root, globals_)
     body = [rewriter.visit(s) for s in tree.body if not is_docstring(s)]
     arguments = [a.arg for a in tree.args.args[1:]]
     if tree.args.defaults:

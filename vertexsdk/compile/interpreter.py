@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.packed_strings import unpack_strings
 from vertexsdk.compile._arithmetic import interpreted_class
+from vertexsdk.compile._id_kinds import vectors_of_ids
 from vertexsdk.compile._intrinsics import random_key, random_step, random_unit
 from vertexsdk.compile._method_kernels import BLOCK
 from vertexsdk.compile._python_values import (
@@ -86,6 +87,7 @@ class Cursor:
         self.values: list[Any] = []
         self.combine: Callable[[Any, Any], Any] | None = None
         self.uniform = False
+        self.ids_sent = False  # messages are ids
         self._targets: list[Target] | None = None
         self.reach: TargetRows | None = None
         self._counts: Counter[Any] | None = None  # of the ids of the current vertex's targets
@@ -178,6 +180,8 @@ class Cursor:
         if len(edges):
             self._edge(lo + int(edges[0]), value)
         else:
+            if self.ids_sent and self.names is not None:
+                value = self.names.encode(value)
             self.log.add(LogEntry(EMIT, self.index, code, message=value))
 
     def _edge(self, edge: int, value: Any) -> None:
@@ -224,9 +228,15 @@ class InterpretedMethods(Methods):
         super().__init__(plan, kind, num_vertices)
         self.names = names
         self.vertex = new_cursor(self.spec, plan.params, num_vertices, plan.sees, names)
+        if names is not None and (name := vectors_of_ids(self.spec)) is not None:
+            raise ProgramError(
+                f"{self.spec.file}:{self.spec.line}: {self.spec.name}: {name}: vectors of VertexId "
+                "need a graph whose ids are integers"
+            )
 
     def _cursor(self, v: VertexArrays, log: MutationLog) -> Cursor:
         cursor = Cursor(v, self.names, log, self.spec.value_dtype, self.spec.cls.edge)
+        cursor.ids_sent = self.algebra.type is VertexId
         if self.spec.facts.reads_target_rows:
             cursor.reach = v.reach or TargetRows.alone(v.topology)
         return cursor

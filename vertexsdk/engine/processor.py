@@ -247,14 +247,7 @@ class Processor:
                 f"{self.plan.program.name}: emit to a vertex that is not among the targets; with "
                 "messages = Latest(...) call addTarget first"
             )
-        names = self.names
-        once = []
-        for e in entries:
-            value = e.message
-            if names is not None and isinstance(value, str):
-                value = names.encode(value)
-            once.append((e.target, value))
-        return once
+        return [(e.target, e.message) for e in entries]
 
     def _send_once(self, once: list[tuple[int, Any]]) -> None:
         if not once:

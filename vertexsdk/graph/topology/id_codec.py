@@ -12,10 +12,42 @@ from vertexsdk.errors import RunError, excerpt
 from vertexsdk.program.algebra import INT_MAX, INT_MIN
 
 
+def _above(other: object) -> Any:
+    """Return whether a number or a complement comes after all names, or NotImplemented.
+
+    `INT_MAX` does, `INT_MIN` does not, and complements do not, as their codes are negative.
+    """
+    if isinstance(other, int) and other in (INT_MAX, INT_MIN):
+        return other == INT_MAX
+    return False if isinstance(other, Complement) else NotImplemented
+
+
 class VertexName(str):
-    """A string id as a method sees it; `~` is its complement, as that of an integer id is."""
+    """A string id as a method sees it; `~` is its complement, as that of an integer id is.
+
+    >>> VertexName("a") < INT_MAX, min(VertexName("b"), VertexName("a"), INT_MAX)
+    (True, 'a')
+    """
 
     __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __lt__(self, other: object) -> Any:
+        return str.__lt__(self, other) if isinstance(other, str) else _above(other)
+
+    def __le__(self, other: object) -> Any:
+        return str.__le__(self, other) if isinstance(other, str) else _above(other)
+
+    def __gt__(self, other: object) -> Any:
+        if isinstance(other, str):
+            return str.__gt__(self, other)
+        above = _above(other)
+        return above if above is NotImplemented else not above
+
+    def __ge__(self, other: object) -> Any:
+        if isinstance(other, str):
+            return str.__ge__(self, other)
+        return self > other
 
     def __invert__(self) -> Complement:
         return Complement(self)
@@ -35,16 +67,16 @@ class _Extreme(VertexName):
     code: int
 
     def __lt__(self, other: object) -> bool:
-        return self.code < 0 and other is not self
+        return self.code < 0 and self != other
 
     def __gt__(self, other: object) -> bool:
-        return self.code > 0 and other is not self
+        return self.code > 0 and self != other
 
     def __le__(self, other: object) -> bool:
-        return self.code < 0 or other is self
+        return self.code < 0 or self == other
 
     def __ge__(self, other: object) -> bool:
-        return self.code > 0 or other is self
+        return self.code > 0 or self == other
 
     def __eq__(self, other: object) -> bool:
         return other is self or other == self.code
@@ -76,11 +108,20 @@ class Complement:
     def __invert__(self) -> VertexName:
         return self.name
 
-    def __lt__(self, other: Complement) -> bool:
-        return other.name < self.name
+    def __lt__(self, other: object) -> Any:
+        if isinstance(other, Complement):
+            return other.name < self.name
+        return other is not BOTTOM if isinstance(other, str) else _above(other)
 
-    def __gt__(self, other: Complement) -> bool:
-        return other < self
+    def __gt__(self, other: object) -> Any:
+        less = self.__lt__(other)
+        return less if less is NotImplemented else not less and self != other
+
+    def __le__(self, other: object) -> Any:
+        return self == other or self < other
+
+    def __ge__(self, other: object) -> Any:
+        return self == other or self > other
 
 
 class NamedCodes(Protocol):
@@ -115,7 +156,13 @@ class IdCodec:
         """Return the string of a code, or the complement of the string of its complement."""
         name = self._name_of.get(code)
         if name is None:
-            name = ~self.decode(~code) if code < 0 else VertexName(self._codes.name(code))
+            try:
+                name = ~self.decode(~code) if code < 0 else VertexName(self._codes.name(code))
+            except IndexError:
+                raise RunError(
+                    f"the number {code} stands for no vertex, as the graph's ids are strings: give "
+                    "a VertexId no number but INT_MAX or INT_MIN"
+                ) from None
             self._name_of[code] = name
         return name
 
@@ -123,16 +170,17 @@ class IdCodec:
         """Return the code of a string.
 
         Raises:
-            RunError: the graph has no such vertex; string graphs cannot grow during a run.
+            RunError: the graph has no such vertex, as for each number but `INT_MAX` and `INT_MIN`;
+                string graphs cannot grow during a run.
         """
-        if name is TOP:
-            return INT_MAX
-        if name is BOTTOM:
-            return INT_MIN
-        if isinstance(name, int):
-            return int(name)
+        if isinstance(name, _Extreme):
+            return name.code
         if isinstance(name, Complement):
             return ~self.encode(name.name)
+        if not isinstance(name, str):
+            if isinstance(name, int) and name in (INT_MAX, INT_MIN):
+                return int(name)
+            raise RunError(f"{excerpt(name)} is not a vertex: the graph's ids are strings")
         code = self._code_of.get(name)
         if code is None:
             code = self._code_of[name] = self._codes.code(name)
