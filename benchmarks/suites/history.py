@@ -6,8 +6,10 @@ A case is a program, or one and how it ends.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -24,9 +26,12 @@ from vertexsdk import Graph, MainLoop, run
 PROGRAMS: dict[str, dict[str, Any]] = {
     "degree": {}, "triangles": {}, "lcc": {}, "kcore": {}, "cdlp": {}, "scc": {}, "wcc": {},
     "sssp": {"origin": 0}, "pagerank": {"epsilon": 1e-6}, "pagerank-10": {"iterations": 10},
+    "bfs": {"origin": 0}, "katz": {}, "colouring": {}, "mis": {}, "matching": {}, "bridges": {},
+    "hits": {},
 }  # fmt: skip
 GAINS = (("triangles", 1, 50.0), ("lcc", 1, 50.0), ("kcore", 1, 50.0), ("cdlp", 10, 5.0))
 _WORST = 1.3
+_REGRET = 0.04
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +53,27 @@ def _case(case: str, process: CaseProcess, sizes: Sizes) -> None:
     for partitions in sizes.partitions:
         params, name = PROGRAMS[case], case.partition("-")[0]
         graph = Graph.from_arrays(*edges, partitions=partitions)
-        main = MainLoop(name, graph, params=params, backend=f"memory://history-{partitions}")
-        with main:
-            main.query().close()
+        url = f"memory://history-{partitions}"
+        with ExitStack() as stack:
+            make = partial(MainLoop, name, graph, params=params)
+            main = stack.enter_context(make(backend=url))
+            loops = {"": main}
+            answer = main.query()
+            if "history_bytes" in answer.statistics:
+                per_edge = answer.statistics["history_bytes"] / edges.shape[1]
+                process.note(f"{partitions} bytes", per_edge)
+                loops["init "] = stack.enter_context(make(backend=url + "-init", history=False))
+                loops["init "].query().close()
             for turn in range(sizes.repeats + 1):
                 scratch = partial(_run, name, params, graph, partitions)
                 process.timed(f"{partitions} run" if turn else "", scratch)  # the first compiles
                 for count in sizes.changes:
                     added = _absent(chance, edges, 1 << sizes.scale, count).tolist()
-                    for sign in "+-":
+                    for sign, (way, loop) in product("+-", loops.items()):
                         changes = [(sign, a, b) for a, b in zip(*added, strict=True)]
-                        part = f"{partitions} {count} " if turn else ""
-                        process.timed(part and part + "ingest", partial(main.ingest, changes))
-                        process.timed(part and part + "query", main.query).close()
+                        part = f"{partitions} {count} {way}" if turn else ""
+                        process.timed(part and part + "ingest", partial(loop.ingest, changes))
+                        process.timed(part and part + "query", loop.query).close()
             extra = list(zip(*added, strict=True))
             main.ingest([("+", *e) for e in extra])
             _compare(name, params, main.query(), edges, extra)
@@ -97,9 +110,10 @@ class Results(SuiteResults[Sizes]):
 
     __slots__ = ()
 
-    def answer(self, program: str, partitions: int, count: int) -> float | None:
-        """Median seconds of ingest and query together."""
-        parts = [self.median(program, f"{partitions} {count} {w}") for w in ("ingest", "query")]
+    def answer(self, program: str, partitions: int, count: int, way: str = "") -> float | None:
+        """Median seconds of ingest and query together; with "init ", without a history."""
+        place = f"{partitions} {count} {way}"
+        parts = [self.median(program, place + part) for part in ("ingest", "query")]
         return None if None in parts else sum(p for p in parts if p is not None)
 
     def gain(self, program: str, partitions: int, count: int) -> float | None:
@@ -108,16 +122,26 @@ class Results(SuiteResults[Sizes]):
         answer = self.answer(program, partitions, count)
         return None if run is None or not answer else run / answer
 
+    @property
+    def places(self) -> Iterator[tuple[str, int, int]]:
+        """Programs, numbers of partitions, and of changes."""
+        return product(PROGRAMS, self.sizes.partitions, self.sizes.changes)
+
     def least_gain(self) -> float | None:
         """The smallest gain of all."""
-        gains = [
-            gain
-            for program in PROGRAMS
-            for partitions in self.sizes.partitions
-            for count in self.sizes.changes
-            if (gain := self.gain(program, partitions, count)) is not None
-        ]
+        gains = [gain for place in self.places if (gain := self.gain(*place)) is not None]
         return min(gains, default=None)
+
+    def regret(self, program: str, partitions: int, count: int) -> float | None:
+        """By which part an answer takes longer than the better of refined and from `init`."""
+        ours = self.answer(program, partitions, count)
+        other = self.answer(program, partitions, count, "init ")
+        return None if ours is None or not other else ours / min(ours, other) - 1.0
+
+    def mean_regret(self) -> float | None:
+        """The mean regret of programs with a history."""
+        regrets = [regret for place in self.places if (regret := self.regret(*place)) is not None]
+        return sum(regrets) / len(regrets) if regrets else None
 
 
 def _targets() -> Iterator[Target[Results]]:
@@ -128,6 +152,7 @@ def _targets() -> Iterator[Target[Results]]:
             find = partial(Results.gain, program=program, partitions=partitions, count=count)
             yield Target(title, find, least, "×", True)
     yield Target("the least of all: from scratch / ours", Results.least_gain, 1 / _WORST, "×", True)
+    yield Target("the mean regret of the choice", Results.mean_regret, _REGRET, "", False)
 
 
 def _table(r: Results, partitions: int) -> Table | None:
@@ -142,8 +167,27 @@ def _table(r: Results, partitions: int) -> Table | None:
     return filled(head, rows)
 
 
+def _choice(r: Results, partitions: int) -> Table | None:
+    head = ["program", "bytes per edge", *(f"{n:,} change{'s'[: n > 1]}" for n in r.sizes.changes)]
+    rows = []
+    for program in PROGRAMS:
+        size = r.median(program, f"{partitions} bytes")
+        if size is not None:
+            regrets = [r.regret(program, partitions, n) for n in r.sizes.changes]
+            parts = ["–" if x is None else f"{100.0 * x:.0f} %" for x in regrets]
+            rows.append([program, f"{size:.1f}", *parts])
+    return filled(head, rows)
+
+
 def _sections(r: Results) -> list[tuple[str, Parts]]:
-    return [(f"{p} partition{'s'[: p > 1]}", [_table(r, p)]) for p in r.sizes.partitions]
+    names = [(p, f"{p} partition{'s'[: p > 1]}") for p in r.sizes.partitions]
+    return [
+        *((name, [_table(r, p)]) for p, name in names),
+        *(
+            (f"History in {name}, and the regret of the choice", [_choice(r, p)])
+            for p, name in names
+        ),
+    ]
 
 
 def _notes(r: Results) -> list[str]:
@@ -151,6 +195,8 @@ def _notes(r: Results) -> list[str]:
         f"R-MAT {r.sizes.scale} without parallel edges, in this process. Batches of edges between "
         "any two vertices are added, then removed; each is followed by a query. Times are of "
         "ingest and query together, medians; in parentheses, how many times as fast as `run`.",
+        "Programs with a history answer by it or from `init`, as the loop chooses. The regret is "
+        "the part by which that takes longer than the better of it and a loop with `history=False`.",
     ]
 
 

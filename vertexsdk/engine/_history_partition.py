@@ -300,39 +300,40 @@ _END = np.uint8(4)  # bit of the column "dirty": an edge at the vertex has chang
 _FEW = 1 << 16  # messages that are looked at sooner than a graph is arranged
 _WORTH = 8  # an answer from scratch takes so many times what an attempt may cost
 _PAUSE = 31  # answers without an attempt, at most
+_MANY = 4  # answers after many changes that are recorded, though the next one may be of this kind
 _FIRST = 3  # times as long as later it takes to look at a message for the first time
 _MOST = 8  # entries of the history for each vertex and edge
 
 
 @dataclass(frozen=True, slots=True)
 class _Attempts:
-    """The attempts to refine iterations, in place of answers that begin with `init`.
-
-    An attempt that is given up has the next answers after as many changes begin with `init`, first
-    none and then ever more of them; their iterations are not recorded, but for the last one.
+    """The attempts to refine iterations that were given up, and what follows from them.
 
     Attributes:
-        fewest: with so many ends of changed edges the last attempt was given up; 0 for none.
-        pause: how many answers then do without an attempt.
+        fewest: ends of changed edges from which on changes are taken to be many; 0 where no attempt
+            was given up.
+        pause: how many answers after so many do without an attempt.
         left: how many of them are still to come.
+        many: how many answers there were one after the other after so many changes.
     """
 
     fewest: int = 0
     pause: int = 0
     left: int = 0
+    many: int = 0
 
-    def is_worth(self, ends: int) -> bool:
-        """True if iterations are to be refined after changes with so many ends."""
-        return not self.left or ends < self.fewest
+    def are_many(self, ends: int) -> bool:
+        """True if an attempt after changes with as many ends was given up."""
+        return 0 < self.fewest <= ends
 
     def given_up(self, ends: int) -> _Attempts:
         """Return what follows from an attempt that was given up."""
         pause = min(2 * self.pause + 1, _PAUSE)
-        return _Attempts(ends, pause, pause)
+        return replace(self, fewest=min(ends, self.fewest or ends), pause=pause, left=pause)
 
     def done(self, ends: int) -> _Attempts:
         """Return what follows from an attempt that came to an answer."""
-        return self if ends < self.fewest else _Attempts()
+        return _Attempts() if self.are_many(ends) else replace(self, many=0)
 
 
 @dataclass(slots=True)
@@ -649,11 +650,11 @@ class HistoryPartition(FollowingPartition):
         """Arrange the graph as it is for iterations, which are recorded."""
         run, meta = (yield from super()._begin()), self.arena.meta
         _, ends = yield from end_superstep([], _RefinedEnd(changed=meta["changed"]))
-        changed, attempts = sum(e.changed for e in ends), meta["attempts"]
-        if not attempts.is_worth(changed):
-            meta["attempts"] = attempts = replace(attempts, left=attempts.left - 1)
-            if attempts.left:
-                return run
+        attempts: _Attempts = meta["attempts"]
+        many = attempts.many + 1 if attempts.are_many(sum(e.changed for e in ends)) else 0
+        meta["attempts"] = replace(attempts, many=many)
+        if many > _MANY:
+            return run
         most = _MOST * (self.graph.vertices + int(self.arena.meta["entries"])) + _FEW
         if self.start.history_bytes is not None:
             most = min(most, self.start.history_bytes // self.history.width)
@@ -715,7 +716,8 @@ class HistoryPartition(FollowingPartition):
         if self._too_large(e.bytes for e in told):
             return f"the history of iterations {self._excess}"
         changed, attempts = sum(e.changed for e in told), meta["attempts"]
-        if not attempts.is_worth(changed):
+        if attempts.are_many(changed) and attempts.left:
+            meta["attempts"] = replace(attempts, left=attempts.left - 1)
             return _MUCH
         master = make_master(self.plan, sum(e.vertices for e in told))
         events = Counter[int]()
