@@ -196,7 +196,7 @@ def _notes(r: Results) -> list[str]:
         "any two vertices are added, then removed; each is followed by a query. Times are of "
         "ingest and query together, medians; in parentheses, how many times as fast as `run`.",
         "Programs with a history answer by it or from `init`, as the loop chooses. The regret is "
-        "the part by which that takes longer than the better of it and a loop with `history=False`.",
+        "the part by which that takes longer than the better of it and `history=False`.",
     ]
 
 

@@ -34,7 +34,7 @@ def test_the_regret_is_beside_the_better_way() -> None:
     r = suite.Results(MACHINE, ["bench", "history"], Sizes(changes=(1, 10)))
     figures = {"1 bytes": [3.25], "1 1 ingest": [0.1], "1 1 query": [0.1], "1 10 ingest": [0.5]}
     figures |= {"1 10 query": [0.6], "1 1 init ingest": [0.5], "1 1 init query": [0.5]}
-    figures |= {"1 10 init ingest": [0.5], "1 10 init query": [0.5]}
+    figures |= {"1 run": [1.0], "1 10 init ingest": [0.5], "1 10 init query": [0.5]}
     r.cases["kcore"] = CaseResult("kcore", figures, None, others=0.0)
     assert r.regret("kcore", 1, 1) == 0.0
     assert r.mean_regret() == pytest.approx(0.05)
