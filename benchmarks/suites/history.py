@@ -26,8 +26,7 @@ from vertexsdk import Graph, MainLoop, run
 PROGRAMS: dict[str, dict[str, Any]] = {
     "degree": {}, "triangles": {}, "lcc": {}, "kcore": {}, "cdlp": {}, "scc": {}, "wcc": {},
     "sssp": {"origin": 0}, "pagerank": {"epsilon": 1e-6}, "pagerank-10": {"iterations": 10},
-    "bfs": {"origin": 0}, "katz": {}, "colouring": {}, "mis": {}, "matching": {}, "bridges": {},
-    "hits": {},
+    "bfs": {"origin": 0}, "katz": {"alpha": 1e-6},
 }  # fmt: skip
 GAINS = (("triangles", 1, 50.0), ("lcc", 1, 50.0), ("kcore", 1, 50.0), ("cdlp", 10, 5.0))
 _WORST = 1.3
