@@ -28,11 +28,18 @@ def graph_of(
     strings: bool,
     partitions: int,
     values: bool = False,
+    starts: Mapping[int, int] | None = None,
 ) -> Graph:
     pairs = sorted(edges)
     ends = ([name(edge[k], strings=strings) for edge in pairs] for k in (0, 1))
     given: Any = [edges[edge] for edge in pairs] if values and isinstance(edges, Mapping) else None
-    return Graph.from_arrays(*ends, given, undirected=undirected, partitions=partitions)
+    vertices: Any = None
+    if starts:
+        ids = [name(v, strings=strings) for v in starts]
+        vertices = {"id": ids, "start": [*starts.values()]}
+    return Graph.from_arrays(
+        *ends, given, vertices=vertices, undirected=undirected, partitions=partitions
+    )
 
 
 def rows_of(result: Any) -> dict[Any, Any]:
@@ -51,10 +58,16 @@ class DrawnLoop:
     def __init__(self, cls: type[Vertex], chance: random.Random, partitions: int) -> None:
         self.cls, self.chance = cls, chance
         self.compiled = chance.choice([False, "require"])
-        self.options = {"undirected": chance.random() < 0.5, "strings": chance.random() < 0.3}
+        self.options: dict[str, Any] = {
+            "undirected": chance.random() < 0.5,
+            "strings": chance.random() < 0.3,
+        }
         self.options["partitions"] = partitions
         self.options["values"] = Program(cls).value_dtype is not None
         self.size = chance.choice([4, 8, 20, 60])
+        if "start" in Program(cls).states():  # an attribute of some vertices
+            some = chance.sample(range(self.size + 3), self.size // 2)
+            self.options["starts"] = {v: chance.randint(0, 9) for v in some}
         self.edges: Edges = {
             self.edge(): self.value() for _ in range(chance.choice([1, self.size, 4 * self.size]))
         }

@@ -69,7 +69,7 @@ class Plan:
     seed: int = 0
 
     def fill(self, states: Mapping[str, NDArray[Any]], ids: NDArray[np.int64]) -> None:
-        """Write vertex attributes into state columns of vertices `ids` (int64[n], ascending)."""
+        """Write vertex attributes into state columns of vertices `ids` (int64[n])."""
         if self.initial is not None:
             self.initial.value.fill(states, ids)
 

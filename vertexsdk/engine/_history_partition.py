@@ -572,11 +572,18 @@ class HistoryPartition(FollowingPartition):
 
         Returns:
             How many each vertex has; the places of their other ends ("target"), whether each is
-            followed against its direction ("reverse"), and their values ("value"), if any.
+            followed against its direction ("reverse"), and their values ("value"), if any. Of two
+            between the same vertices that along its direction comes first, as in a topology.
         """
         direction = self.plan.program.direction
         lengths, target, pick, reverse = self.graph.rows_of(places, direction, incoming=incoming)
         none: Any = False
+        if reverse is not None:
+            row = np.repeat(np.arange(len(places)), lengths)
+            twice = (target[1:] == target[:-1]) & (row[1:] == row[:-1])
+            at = np.flatnonzero(twice & reverse[:-1] & ~reverse[1:])
+            for column in (pick, reverse):
+                column[at], column[at + 1] = column[at + 1], column[at]
         columns = {"target": target, "reverse": none if reverse is None else reverse}
         if (value := self.graph.adjacency.values_at(pick)) is not None:
             columns["value"] = value
@@ -1002,6 +1009,7 @@ class RefinedIterations:
             self._states[name][due] = earlier[name]
         scope = self._scope(iteration)
         if iteration == 0:
+            self._fill(due)
             active, following = np.ones(len(due), np.bool_), np.full(len(due), NEVER, np.int32)
             part.methods.init(scope, due)
             senders = due
@@ -1040,6 +1048,13 @@ class RefinedIterations:
         return self._follow(
             due, iteration, previous, now, event, recorded, later, active, following
         )
+
+    def _fill(self, due: Array) -> None:
+        """Have vertices at their attributes, for `init`."""
+        states = {name: column[due] for name, column in self._states.items()}
+        self.part.plan.fill(states, self.part.arena["ids"][due])
+        for name, column in states.items():
+            self._states[name][due] = column
 
     def _fetch(self, due: Array, iteration: int) -> tuple[Array, Array, Array]:
         """Have the messages of producers as they were after an iteration.

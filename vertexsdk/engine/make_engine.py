@@ -134,8 +134,8 @@ def _start(setting: Setting, graph: Graph, info: VariantInfo, plan: Plan, run: R
     if reason is None:
         synchronous = "iterations from the previous state are synchronous"
         return AnswerStart("warm", BoundChoice(1, False, synchronous))
-    if not (classes or plan.initial is not None or plan.tolerance > 0):
-        if why_not_local(program, plan.max_iterations) is None:
+    if not (classes or plan.tolerance > 0):
+        if plan.initial is None and why_not_local(program, plan.max_iterations) is None:
             return AnswerStart("local", run.choice(info))
         asynchronous = graph.partitions > 1 and bound not in (1, "auto")
         if not asynchronous and why_no_history(program, strings=strings) is None:

@@ -89,12 +89,12 @@ class VertexAttributes:
         return VertexAttributes(columns, self.changing)
 
     def fill(self, states: Mapping[str, NDArray[Any]], ids: NDArray[np.int64]) -> None:
-        """Write the values into the columns of the vertices `ids` (int64[n], ascending)."""
+        """Write the values into the columns of the vertices `ids` (int64[n])."""
         for name, (known, values) in self.columns.items():
-            at = np.searchsorted(ids, known)
-            here = at < len(ids)
-            here[here] = ids[at[here]] == known[here]
-            states[name][at[here]] = values[here]
+            at = np.searchsorted(known, ids)
+            here = at < len(known)
+            here[here] = known[at[here]] == ids[here]
+            states[name][here] = values[at[here]]
 
 
 def _classes(vertices: VertexInput, program: Program) -> NDArray[np.int64]:

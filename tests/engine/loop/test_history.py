@@ -229,18 +229,20 @@ class Heaviest(Vertex):
     """Sends along each edge what depends on the edge; remembers."""
 
     x: int = state(1)
+    start: int = state(2)
     count: int = state(0)
     messages = Max(int)
     edge = int
     max_iterations = 6
 
     def init(self) -> None:
+        self.x = self.start
         for target in self.targets:
             self.x += target.value
 
     def gather(self, iteration: int, source: int, delta: Delta) -> None:
         self.x = (self.x + delta.value + iteration) % 11
-        self.count += 1
+        self.count += self.start
 
     def scatter(self, iteration: int) -> None:
         for target in self.targets:
@@ -248,9 +250,10 @@ class Heaviest(Vertex):
 
 
 class Opinions(Vertex):
-    """Takes the opinion with most weight among both ends of edges, but its own."""
+    """Takes in what comes along edges and against them in order, as two ways between a pair."""
 
     opinion: VertexId = state()
+    total: int = state(0)
     messages = Latest(int)
     direction = "both"
     edge = int
@@ -262,13 +265,14 @@ class Opinions(Vertex):
     def gather(self, iteration: int, source: int, delta: Delta) -> None:
         total = 0
         for k in range(len(delta.values)):
-            total += delta.values[k] * (k + 1)
+            total = total * 2 + delta.values[k]
+        self.total = (self.total + total) % 7
         if total % 3 == 0:
             self.opinion = self.id
 
     def scatter(self, iteration: int) -> None:
         for target in self.targets:
-            self.emit(target, target.value if target.id == self.opinion else 1)
+            self.emit(target, 5 if target.reverse and self.opinion != target.id else target.value)
 
 
 class Signed(Vertex):
