@@ -300,40 +300,41 @@ _END = np.uint8(4)  # bit of the column "dirty": an edge at the vertex has chang
 _FEW = 1 << 16  # messages that are looked at sooner than a graph is arranged
 _WORTH = 8  # an answer from scratch takes so many times what an attempt may cost
 _PAUSE = 31  # answers without an attempt, at most
-_MANY = 4  # answers after many changes that are recorded, though the next one may be of this kind
+_OTHERS = 8  # answers from `init` that are recorded, though the next one is to begin with it too
 _FIRST = 3  # times as long as later it takes to look at a message for the first time
 _MOST = 8  # entries of the history for each vertex and edge
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Attempts:
     """The attempts to refine iterations that were given up, and what follows from them.
 
+    Changes are of the same size where the bit length of the number of their ends is the same.
+
     Attributes:
-        fewest: ends of changed edges from which on changes are taken to be many; 0 where no attempt
-            was given up.
-        pause: how many answers after so many do without an attempt.
-        left: how many of them are still to come.
-        many: how many answers there were one after the other after so many changes.
+        pause: by size, how many answers begin with `init` after an attempt that was given up.
+        left: by size, how many of these are still to come.
+        others: how many answers there were one after the other that began with `init`.
     """
 
-    fewest: int = 0
-    pause: int = 0
-    left: int = 0
-    many: int = 0
+    pause: dict[int, int] = field(default_factory=dict)
+    left: dict[int, int] = field(default_factory=dict)
+    others: int = 0
 
-    def are_many(self, ends: int) -> bool:
-        """True if an attempt after changes with as many ends was given up."""
-        return 0 < self.fewest <= ends
+    def given_up(self, size: int) -> None:
+        """Note an attempt that was given up."""
+        self.left[size] = self.pause[size] = min(2 * self.pause.get(size, 0) + 1, _PAUSE)
 
-    def given_up(self, ends: int) -> _Attempts:
-        """Return what follows from an attempt that was given up."""
-        pause = min(2 * self.pause + 1, _PAUSE)
-        return replace(self, fewest=min(ends, self.fewest or ends), pause=pause, left=pause)
+    def done(self, size: int) -> None:
+        """Note an attempt that came to an answer."""
+        self.pause[size] = self.left[size] = self.others = 0
 
-    def done(self, ends: int) -> _Attempts:
-        """Return what follows from an attempt that came to an answer."""
-        return _Attempts() if self.are_many(ends) else replace(self, many=0)
+    def is_recorded(self, size: int) -> bool:
+        """Note an answer that begins with `init`; return whether its iterations are recorded."""
+        left = self.left.get(size, 0)
+        self.others = self.others + 1 if left else 0
+        self.left[size] = max(left - 1, 0)
+        return left <= 1 or self.others <= _OTHERS
 
 
 @dataclass(slots=True)
@@ -529,9 +530,6 @@ class HistoryPartition(FollowingPartition):
     def edit(self, changes: ResolvedChanges, columns: Mapping[str, Array]) -> Steps[int]:
         """Make changes; iterations follow before the next answer."""
         graph, arena = self.graph, self.arena
-        if not self.begun:
-            arena.meta["changed"] += len(columns["source"]) + len(columns["target"])
-            return (yield from super().edit(changes, columns))
         sources, targets = columns["source"], columns["target"]
         at = graph.index.find(np.concatenate([sources, targets]))
         ends = at[at >= 0]
@@ -539,6 +537,8 @@ class HistoryPartition(FollowingPartition):
             ends = np.concatenate([changes.edits.row, changes.edits.key])
         ends = graph.mirrors.local(distinct(ends, graph.index.n))
         arena.meta["changed"] += len(ends)
+        if not self.begun:
+            return (yield from super().edit(changes, columns))
         history = self.history
         history.grow(graph.index.n)
         self._note_ends(ends[(arena["dirty"][ends] & _END) == 0])
@@ -657,10 +657,7 @@ class HistoryPartition(FollowingPartition):
         """Arrange the graph as it is for iterations, which are recorded."""
         run, meta = (yield from super()._begin()), self.arena.meta
         _, ends = yield from end_superstep([], _RefinedEnd(changed=meta["changed"]))
-        attempts: _Attempts = meta["attempts"]
-        many = attempts.many + 1 if attempts.are_many(sum(e.changed for e in ends)) else 0
-        meta["attempts"] = replace(attempts, many=many)
-        if many > _MANY:
+        if not meta["attempts"].is_recorded(sum(e.changed for e in ends).bit_length()):
             return run
         most = _MOST * (self.graph.vertices + int(self.arena.meta["entries"])) + _FEW
         if self.start.history_bytes is not None:
@@ -722,9 +719,8 @@ class HistoryPartition(FollowingPartition):
         report.statistics = {"history_bytes": sum(e.bytes for e in told)}
         if self._too_large(e.bytes for e in told):
             return f"the history of iterations {self._excess}"
-        changed, attempts = sum(e.changed for e in told), meta["attempts"]
-        if attempts.are_many(changed) and attempts.left:
-            meta["attempts"] = replace(attempts, left=attempts.left - 1)
+        size, attempts = sum(e.changed for e in told).bit_length(), meta["attempts"]
+        if attempts.left.get(size):
             return _MUCH
         master = make_master(self.plan, sum(e.vertices for e in told))
         events = Counter[int]()
@@ -739,7 +735,7 @@ class HistoryPartition(FollowingPartition):
             if any(e.failure is not None for e in told):
                 return "a method failed"
             if sum(e.work for e in told) > most:
-                meta["attempts"] = attempts.given_up(changed)
+                attempts.given_up(size)
                 return _MUCH
             for e in told:
                 events.update(e.events)
@@ -760,7 +756,7 @@ class HistoryPartition(FollowingPartition):
             iteration = following  # where it is quiet, later entries are still to go
         self._commit(refined)
         meta |= {"reason": master.reason, "last": last, "changed": 0}
-        meta["attempts"] = attempts.done(changed)
+        attempts.done(size)
         meta["clock"] += last
         work.iterations, work.updates, work.touched = last, refined.updates, refined.updates
         work.reason, work.quiet = master.reason, True
