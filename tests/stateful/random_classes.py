@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.support.written_classes import written_class
 from vertexsdk import Stateful
 
 _INTS = [0, 1, 2, 3, -1, -7, 10, 1 << 20, 1 << 31, (1 << 53) + 1, (1 << 63) - 1, -(1 << 63)]
@@ -52,14 +52,8 @@ class RandomClass:
             "LIMIT = 3", "RATE = 0.25", f"class {self.name}(Stateful):",
             f"    rows = Partitioned({self.element}{key})", "    MOST = 5",
         ]  # fmt: skip
-        path = directory / f"{self.name}.py"
-        path.write_text("\n".join([*head, *self.lines, ""]))
-        spec = importlib.util.spec_from_file_location(self.name, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        made: type[Stateful] = getattr(module, self.name)
+        text = "\n".join([*head, *self.lines, ""])
+        made: type[Stateful] = written_class(self.name, text, directory)
         return made
 
     def arguments(self, name: str) -> tuple[Any, ...]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.support.written_classes import written_class
 from vertexsdk import Vertex
 
 _ALGEBRAS = ["Latest(int)", "Latest(int)", "Min(int)", "Max(int)", "Sum(int)"]
@@ -56,15 +55,7 @@ class RandomProgram:
 
     def cls(self, directory: Path) -> type[Vertex]:
         """Write the file, and return the class."""
-        path = directory / f"{self.name}.py"
-        path.write_text(self.text)
-        spec = importlib.util.spec_from_file_location(self.name, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[self.name] = module  # the class is pickled by its name
-        spec.loader.exec_module(module)
-        made: type[Vertex] = getattr(module, self.name)
+        made: type[Vertex] = written_class(self.name, self.text, directory)
         return made
 
     def _rarely(self, atom: str) -> list[str]:

@@ -33,7 +33,7 @@ from vertexsdk.compile.mutation_log import MutationLog
 from vertexsdk.compile.plan import Plan, delivery_module
 from vertexsdk.compile.vertex_arrays import VertexArrays
 from vertexsdk.engine._arena_partition import UNWRITTEN
-from vertexsdk.engine._recomputed_partition import FollowingPartition
+from vertexsdk.engine._recomputed_partition import MUCH, FollowingPartition
 from vertexsdk.engine.adjacency import RowTopology, distinct
 from vertexsdk.engine.arena import Arena
 from vertexsdk.engine.commands import AnswerStart, LoopReport
@@ -43,6 +43,7 @@ from vertexsdk.engine.new_partition import NewPartition
 from vertexsdk.engine.partition_graph import ResolvedChanges
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
 from vertexsdk.errors import VertexError
+from vertexsdk.state.difference import unequal, unequal_bits
 from vertexsdk.transport.transport import Blocks
 
 Array = NDArray[Any]
@@ -292,7 +293,6 @@ def _latest(  # type: ignore[no-untyped-def]
         following[k] = at[e] if e < stop[u] else NEVER
 
 
-_MUCH = "the changes are at much of the graph"
 _MIXING = [
     (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)),
 ]  # fmt: skip
@@ -416,14 +416,14 @@ class _Recorder:
         if part.along_edges:
             now["message"] = part.digests(v.states, np.arange(n))
         if iteration == 0:
-            event = _unequal(now["message"], np.full(n, part.no_message, part.message_type))
+            event = unequal(now["message"], np.full(n, part.no_message, part.message_type))
             index = np.arange(n, dtype=np.int32)
             self._previous = {name: column.copy() for name, column in now.items()}
         else:
-            event = _unequal(now["message"], self._previous["message"])
+            event = unequal(now["message"], self._previous["message"])
             changed = event.copy()
             for name, column in now.items():
-                changed |= _differ(column, self._previous[name])
+                changed |= unequal_bits(column, self._previous[name])
             index = np.flatnonzero(changed).astype(np.int32)
             for name, column in now.items():
                 self._previous[name][index] = column[index]
@@ -440,22 +440,6 @@ class _Recorder:
         names = self.columns[0]
         joined = {name: np.concatenate([c[name] for c in self.columns])[order] for name in names}
         return index[order], joined
-
-
-def _unequal(a: Array, b: Array) -> Array:
-    """Return where messages differ as `scatter` has it: NaN is NaN, and 0.0 is -0.0."""
-    different: Array = a != b
-    if a.dtype.kind == "f":
-        different &= (a == a) | (b == b)
-    return different
-
-
-def _differ(a: Array, b: Array) -> Array:
-    """Return where two columns differ; NaN is NaN, and 0.0 is not -0.0."""
-    different = _unequal(a, b)
-    if a.dtype.kind == "f":
-        different |= (a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))
-    return different
 
 
 class HistoryPartition(FollowingPartition):
@@ -572,18 +556,11 @@ class HistoryPartition(FollowingPartition):
 
         Returns:
             How many each vertex has; the places of their other ends ("target"), whether each is
-            followed against its direction ("reverse"), and their values ("value"), if any. Of two
-            between the same vertices that along its direction comes first, as in a topology.
+            followed against its direction ("reverse"), and their values ("value"), if any.
         """
         direction = self.plan.program.direction
         lengths, target, pick, reverse = self.graph.rows_of(places, direction, incoming=incoming)
         none: Any = False
-        if reverse is not None:
-            row = np.repeat(np.arange(len(places)), lengths)
-            twice = (target[1:] == target[:-1]) & (row[1:] == row[:-1])
-            at = np.flatnonzero(twice & reverse[:-1] & ~reverse[1:])
-            for column in (pick, reverse):
-                column[at], column[at + 1] = column[at + 1], column[at]
         columns = {"target": target, "reverse": none if reverse is None else reverse}
         if (value := self.graph.adjacency.values_at(pick)) is not None:
             columns["value"] = value
@@ -721,7 +698,7 @@ class HistoryPartition(FollowingPartition):
             return f"the history of iterations {self._excess}"
         size, attempts = sum(e.changed for e in told).bit_length(), meta["attempts"]
         if attempts.left.get(size):
-            return _MUCH
+            return MUCH
         master = make_master(self.plan, sum(e.vertices for e in told))
         events = Counter[int]()
         for e in told:
@@ -736,7 +713,7 @@ class HistoryPartition(FollowingPartition):
                 return "a method failed"
             if sum(e.work for e in told) > most:
                 attempts.given_up(size)
-                return _MUCH
+                return MUCH
             for e in told:
                 events.update(e.events)
             refined.receive(received, iteration)
@@ -782,7 +759,7 @@ class HistoryPartition(FollowingPartition):
         latest = history.rows[1][places] - 1
         for name in self._states:
             values = history.columns()[name][latest]
-            differs = _differ(values, arena[name][places])
+            differs = unequal_bits(values, arena[name][places])
             arena["dirty"][places[differs]] |= UNWRITTEN
             arena[name][places] = values
         ends = refined.ends
@@ -1024,12 +1001,12 @@ class RefinedIterations:
         else:
             part.methods.scatter(scope, np.array(senders, np.int32))
         now = self._message[due]
-        event = _unequal(now, previous)
-        changed = _differ(now, previous) | (iteration == 0)
+        event = unequal(now, previous)
+        changed = unequal_bits(now, previous) | (iteration == 0)
         columns = {"message": now, "sent": event}
         for name in self._fields:
             columns[f"state.{name}"] = self._states[name][due]
-            changed |= _differ(columns[f"state.{name}"], earlier[name])
+            changed |= unequal_bits(columns[f"state.{name}"], earlier[name])
         if changed.any():
             added = {name: column[changed] for name, column in columns.items()}
             added["at"] = np.full(len(added["message"]), iteration, np.int32)
@@ -1040,7 +1017,7 @@ class RefinedIterations:
         later = refinement.latest(due, iteration)
         for name, f in self._fields.items():
             old = refinement.values(f"state.{name}", later[1], f.default)
-            active |= _differ(columns[f"state.{name}"], old)
+            active |= unequal_bits(columns[f"state.{name}"], old)
         return self._follow(
             due, iteration, previous, now, event, recorded, later, active, following
         )
@@ -1083,23 +1060,47 @@ class RefinedIterations:
         Returns:
             Which of `due` are to gather (bool).
         """
-        delivery, agg = self._given_for_methods()[1], self._agg
         entries, number = self._into.edges(due)
-        self._along[entries] = self._offers(due[number], entries, iteration)
-        earlier = self._along.copy()
-        entries, number = entries[sends[number]], number[sends[number]]
-        earlier[entries] = self.part.algebra.identity
+        self._along[entries] = now = self._offers(due[number], entries, iteration)
+        if not (self.part.algebra.kind == "latest" or self.part.plan.compares):
+            self._aggregate(due, self._along)
+            return sends
+        recent = sends[number]
+        entries, number, now = entries[recent], number[recent], now[recent]
+        earlier = filled(len(entries), self.part.algebra)
         if iteration:
-            earlier[entries] = self._offers(due[number], entries, iteration - 1)
+            earlier = self._offers(due[number], entries, iteration - 1)
+        if self.part.algebra.kind != "latest":
+            return self._changed_aggregates(due, self._along, entries, earlier)
         changed = np.zeros(len(due), np.bool_)
-        if self.part.algebra.kind == "latest":
-            changed[number[_unequal(self._along[entries], earlier[entries])]] = True
-            return changed
-        delivery.combine(due, earlier, agg)
-        previous = agg[due]
-        delivery.combine(due, self._along, agg)
-        changed = _unequal(agg[due], previous)
-        return changed if self.part.plan.compares else sends
+        changed[number[unequal(now, earlier)]] = True
+        return changed
+
+    def _aggregate(self, due: Array, messages: Array) -> Array:
+        """Combine the messages to vertices; return their aggregates."""
+        v, delivery, _ = self._given_for_methods()
+        delivery.combine(due, messages, v.agg)
+        aggregates: Array = v.agg[due]
+        return aggregates
+
+    def _changed_aggregates(
+        self, due: Array, messages: Array, places: Array, earlier: Array
+    ) -> Array:
+        """Combine the messages to vertices.
+
+        Args:
+            due: places of the vertices.
+            messages: what is combined.
+            places, earlier: where some of these are, and what they were before.
+
+        Returns:
+            Which aggregates (bool) the earlier messages did not have.
+        """
+        now = messages[places]
+        messages[places] = earlier
+        previous = self._aggregate(due, messages)
+        messages[places] = now
+        return unequal_bits(self._aggregate(due, messages), previous)
 
     def _offers(self, targets: Array, entries: Array, iteration: int) -> Array:
         """The messages to vertices, along the edges of these entries, after an iteration."""
@@ -1125,19 +1126,12 @@ class RefinedIterations:
         Returns:
             Which of `due` are to gather (bool).
         """
-        v, delivery, _ = self._given_for_methods()
-        delivery.combine(due, self._message, v.agg)
         if not self.part.plan.compares or not sends.any():
+            self._aggregate(due, self._message)
             return sends
-        now = v.agg[due]
         sources = self._into.targets(due[sends])
         sources = np.unique(sources[self._clock[sources, 1] >> 1 == iteration])
-        messages = self._message[sources]
-        self._message[sources] = self._earlier[sources]
-        delivery.combine(due, self._message, v.agg)
-        changed = _differ(now, v.agg[due])
-        self._message[sources], v.agg[due] = messages, now
-        return changed
+        return self._changed_aggregates(due, self._message, sources, self._earlier[sources])
 
     def _follow(
         self,
@@ -1168,7 +1162,7 @@ class RefinedIterations:
         refinement, none = self.refinement, self.part.no_message
         _, entry, ends = later
         old_now = refinement.values("message", entry, none)
-        differs = _differ(now, old_now)
+        differs = unequal_bits(now, old_now)
         active |= differs
         again = active & (following < NEVER)
         if again.any():
@@ -1183,8 +1177,8 @@ class RefinedIterations:
         self._clock[places, 0] = -ends
         self._clock[places, 1] = np.where(event, 2 * iteration, -2) + differs
         old_previous = refinement.values("message", recorded, none)
-        changed = _differ(now, previous) | _differ(old_now, old_previous)
-        flagged = (differs | _differ(previous, old_previous)) & changed
+        changed = unequal_bits(now, previous) | unequal_bits(old_now, old_previous)
+        flagged = (differs | unequal_bits(previous, old_previous)) & changed
         if not flagged.any():
             return []
         self._schedule(self._out.targets(places[flagged]), iteration + 1)
@@ -1211,7 +1205,7 @@ class RefinedIterations:
         refinement.begin(fresh, iteration)
         entry, recorded, _ = refinement.latest(places, iteration - 1)
         previous = refinement.values("message", entry, self.part.no_message)
-        changed = _differ(now, previous)
+        changed = unequal_bits(now, previous)
         added = {name: columns[name][order][changed] for name in self.part.told if name != "at"}
         added["at"] = np.full(len(added["sent"]), iteration, np.int32)
         refinement.add(places[changed], self.part.with_states(added))

@@ -26,7 +26,7 @@ from vertexsdk.compile.mutation_log import MutationLog
 from vertexsdk.compile.plan import Plan, delivery_module
 from vertexsdk.compile.vertex_arrays import VertexArrays, default_column
 from vertexsdk.engine._arena_partition import UNWRITTEN
-from vertexsdk.engine._recomputed_partition import FollowingPartition
+from vertexsdk.engine._recomputed_partition import MUCH, FollowingPartition
 from vertexsdk.engine.adjacency import RowTopology, distinct
 from vertexsdk.engine.commands import AnswerStart, LoopReport
 from vertexsdk.engine.partition_graph import ResolvedChanges
@@ -118,7 +118,7 @@ class LocalPartition(FollowingPartition):
         end.at_ends = int(graph.degrees(graph.mirrors.local(ends)).sum())
         _, told = yield from end_superstep([], end)
         if _WORTH * sum(e.at_ends for e in told) > max(sum(e.edges for e in told), _FEW):
-            self.recompute("the changes are at much of the graph")
+            self.recompute(MUCH)
             return (yield from super().edit(changes, columns))
         earlier = yield from self._counted(ends)
         _, _, removed = graph.edit(changes)

@@ -34,6 +34,7 @@ from vertexsdk.graph.topology.topology import Topology
 from vertexsdk.state.version_writer import DeltaLayers
 
 Array = NDArray[Any]
+MUCH = "the changes are at much of the graph"  # why an answer begins with `init`
 _PARTS = 64  # batches of changes
 _FEW = 4  # a topology is patched where less than a fourth of its entries is at changed edges
 

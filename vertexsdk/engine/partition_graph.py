@@ -273,7 +273,14 @@ class PartitionGraph:
         )
         if symmetric or direction != "both":
             return target, pick, None, lengths
-        return target, pick, ~reverse if incoming else reverse, lengths
+        if incoming:  # of two between a pair, that along its direction comes first in both ways
+            reverse = ~reverse
+            row = np.repeat(np.arange(len(places)), lengths)
+            twice = (target[1:] == target[:-1]) & (row[1:] == row[:-1])
+            at = np.flatnonzero(twice & reverse[:-1] & ~reverse[1:])
+            for column in (pick, reverse):
+                column[at], column[at + 1] = column[at + 1], column[at]
+        return target, pick, reverse, lengths
 
     def rows_of(
         self, places: Array, direction: str, *, incoming: bool = False

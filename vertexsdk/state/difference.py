@@ -79,7 +79,7 @@ def changed_rows(
     for match in _matches(store, older, newer, options):
         differ = np.zeros(match.rows.size, np.bool_)
         for name in ({*match.older, *match.newer} - {"id"}) if differ.size else ():
-            differ |= match.differ(name, _unequal_bits)
+            differ |= match.differ(name, unequal_bits)
         for parts, side, alone, common in (
             (lost, match.older, match.removed, match.rows),
             (gained, match.newer, match.added, match.places),
@@ -227,7 +227,7 @@ def _unlike(a: Any, b: Any) -> bool:
         return True
 
 
-def _unequal_bits(a: Column, b: Column) -> NDArray[np.bool_]:
+def unequal_bits(a: Column, b: Column) -> NDArray[np.bool_]:
     """As `unequal`, but 0.0 is not -0.0."""
     differ = unequal(a, b)
     if a.shape == b.shape and a.dtype.kind == "f" and b.dtype.kind == "f":
