@@ -8,6 +8,8 @@ keeps the latest message sent along it, and every iteration combines all message
   targets did;
 - a vertex whose targets were changed by its scatter gathers and scatters in the next iteration;
 - a vertex which is sent to and is not there begins with `init` in the next iteration;
+- where a class has `next_round` and there is nothing to gather, it is called on every vertex in the
+  next iteration; those it changes scatter, and gather and scatter in the one after it;
 - vertices are visited in ascending order of id, and sums are taken in that order.
 """
 
@@ -40,7 +42,8 @@ class Reference:
     kinds: dict[Any, str] = field(default_factory=dict)  # class name by vertex id
     targets: dict[Any, list[tuple[Any, Any, bool]]] = field(default_factory=dict)
     iterations: int = 0  # the last one in which a vertex gathered
-    updates: int = 0  # calls of gather
+    updates: int = 0  # calls of gather and next_round
+    rounds: int = 0  # that have begun after round 0
     messages: int = 0  # values sent along one edge, or to one id
     aggregates: dict[str, Any] = field(default_factory=dict)  # of the last iteration
 
@@ -135,6 +138,7 @@ def _run(loop: Loop, limit: int | None) -> Reference:
     previous: dict[Any, list[Message]] = {}
     box, unknown = loop.deliver()
     fresh = set(loop.nodes)
+    begins = False  # the iteration begins a round
     while limit is None or result.iterations < limit:
         result.iterations += 1
         for v in sorted(unknown):
@@ -143,24 +147,34 @@ def _run(loop: Loop, limit: int | None) -> Reference:
         active = []
         for node in loop.ascending():
             v, every = node.vertex.id, loop.every[node.spec.name]
-            if v in fresh or every or _waits(node, box.get(v, []), previous.get(v, [])):
+            if begins:
+                active.append(node)
+                result.updates += 1
+                if node.spec.facts.rounds:
+                    loop.call(node, "next_round", result.rounds)
+            elif v in fresh or every or _waits(node, box.get(v, []), previous.get(v, [])):
                 active.append(node)
                 result.updates += _gather(loop, node, result.iterations, box.get(v, []))
-        restless = False
+        restless, moved = False, set()
         for node in active:
             if node.vertex.id in fresh or _must_scatter(node, loop.volatile[node.spec.name]):
                 loop.scatter(node, result.iterations)
                 restless |= loop.every[node.spec.name]
+                moved.add(node.vertex.id)
         read = loop.values
         loop.close()
         restless |= any(loop.every.values()) and not same(read, loop.values)
-        previous, fresh = box, set()
+        previous, fresh = box, moved if begins else set()
         box, unknown = loop.deliver()
         if loop.converged(result.iterations):
             break
         waits = any(_waits(n, box[v], previous.get(v, [])) for v, n in loop.nodes.items())
-        if not (unknown or waits or restless):
+        if unknown or waits or restless or fresh:
+            begins = False
+        elif begins or not any(spec.facts.rounds for spec in loop.program.classes):
             break
+        else:
+            begins, result.rounds = True, result.rounds + 1
     result.messages, result.aggregates = loop.messages, loop.values
     return result
 

@@ -63,6 +63,7 @@ def check_id_kinds(spec: ClassSpec, roots: Iterable[str]) -> None:
         for root in roots:
             if root in spec.methods:
                 arguments = {"gather": (NUMBER, NUMBER, DELTA), "scatter": (NUMBER,)}
+                arguments["next_round"] = (NUMBER,)
                 kinds.call(spec.methods[root], arguments.get(root, ()))
         if not kinds.changed:
             return

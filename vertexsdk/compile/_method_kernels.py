@@ -108,7 +108,7 @@ class KernelText:
     """The generated module of one class."""
 
     source: str
-    logs: bool  # whether init, gather or scatter may change the graph or send by id
+    logs: bool  # whether a method may change the graph or send by id
     places: Mapping[str, Place]  # of the user's functions, by their names in the module
     loops: tuple[str, ...]  # names with which methods compare `self.loop`
 
@@ -158,7 +158,9 @@ def kernel_text(
     places: dict[str, Place] = {}
     logs = False
     message: tuple[str, str] | None = None
-    roots = METHODS if spec.facts.adapts else METHODS[:-1]
+    facts = spec.facts
+    skipped = {"adapt": not facts.adapts, "next_round": not facts.rounds}
+    roots = [root for root in METHODS if not skipped.get(root)]
     for root in roots:
         args = sending if root == "scatter" else plain
         parts = [
@@ -185,6 +187,9 @@ def kernel_text(
         *texts,
         _init(plain, used_args["init"], used_args["adapt"] if spec.facts.adapts else None),
         _gather(spec, plain, used_args["gather"], logs, tolerance),
+        _gather(spec, plain, used_args["next_round"], logs, tolerance, "next_round")
+        if facts.rounds
+        else "",
         _scatter_derived(spec, sending, used_args["scatter"])
         if shape == "derived"
         else _scatter(spec, sending, used_args["scatter"], shape, logs, tolerance),
@@ -313,8 +318,17 @@ def _changed(spec: ClassSpec, tolerance: bool) -> list[str]:
     return lines
 
 
-def _gather(spec: ClassSpec, args: list[str], used_args: str, logs: bool, tolerance: bool) -> str:
+def _gather(
+    spec: ClassSpec,
+    args: list[str],
+    used_args: str,
+    logs: bool,
+    tolerance: bool,
+    method: str = "gather",
+) -> str:
+    """The kernel of `gather`, or of `next_round`, which takes a round in place of an iteration."""
     call = ", ".join(args)
+    given = "iteration, -1, _delta" if method == "gather" else "iteration"
     keep, back = _save(spec)
     if not logs:
         keep = [line for line in keep if not line.startswith("c_")]
@@ -353,8 +367,8 @@ _delta = scratch[:n]"""
             "_b = k >> 12",
             *(["before = L_n[0]"] if logs else []),
             *keep,
-            take,
-            f"_gather_gather(iteration, -1, _delta, _i, _b{used_args})",
+            *([take] if method == "gather" else []),
+            f"_{method}_{method}({given}, _i, _b{used_args})",
             guard,
             *_changed(spec, tolerance),
             "if changed:",
@@ -364,7 +378,7 @@ _delta = scratch[:n]"""
     )
     return f"""
 @_jit
-def gather(todo, lo, hi, put, iteration, tolerance, out, {tracked}{source}, {call}):
+def {method}(todo, lo, hi, put, iteration, tolerance, out, {tracked}{source}, {call}):
     count = 0
     for k in range(lo, hi):
 {textwrap.indent(loop, "        ")}

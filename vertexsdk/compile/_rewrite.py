@@ -720,8 +720,14 @@ def rewrite_method(
     place = (method.file, method.name, _lines(inner, text))
     emit = {"many": MANY_ARGS, "derived": DERIVED_ARGS}.get(shape, EMIT_ARGS)
     text = text.replace("EMIT_ARGS", ", ".join(emit)).replace("LOG_ARGS", ", ".join(LOG_ARGS))
-    return Rewritten(method.name, ", ".join([*arguments, "_i", "_b"]), text, place, rewriter.logs,
-                     rewriter.messages[0] if rewriter.messages else None)  # fmt: skip
+    message = None
+    if rewriter.messages:
+        edge, expression = rewriter.messages[0]
+        named = ast.parse(expression, mode="eval")
+        _rename(named, set(free))
+        message = edge, ast.unparse(named)
+    head = ", ".join([*arguments, "_i", "_b"])
+    return Rewritten(method.name, head, text, place, rewriter.logs, message)
 
 
 def functions_text(root: str, methods: list[Rewritten], args: list[str]) -> tuple[str, list[str]]:

@@ -325,10 +325,17 @@ class InterpretedMethods(Methods):
 
     def gather(self, scope: Scope, todo: Array) -> Array:
         """Run `gather` on the vertices of `todo`; return those that must scatter."""
+        if self.is_without(scope):
+            return todo[:0]
         v, iteration = scope.v, scope.iteration
         vertex, delta, algebra = self.vertex, Delta(), self.algebra
         names = self.names if algebra.type is VertexId else None
-        if algebra.kind == "latest":
+        if scope.round:
+
+            def call(k: int, i: int) -> None:
+                vertex.next_round(scope.round)
+
+        elif algebra.kind == "latest":
             rows, ends = v.topology.in_start, v.topology.in_stop
             index, msg = scope.delivery.in_index, v.msg
             reduction = None if self.spec.latest else self.spec.algebra
@@ -355,7 +362,8 @@ class InterpretedMethods(Methods):
                 delta.value = inputs[k]
                 vertex.gather(iteration, -1, delta)
 
-        lists = self._visit("gather", scope, todo, self._cursor(v, scope.log), call)
+        method = "next_round" if scope.round else "gather"
+        lists = self._visit(method, scope, todo, self._cursor(v, scope.log), call)
         if self.spec.facts.volatile:
             return todo
         result: Array = todo[self._changed(v, todo, lists)]

@@ -42,6 +42,7 @@ class Scope:
         read: the value of each aggregator after the last iteration.
         into: to which contributions are added, by aggregator.
         log: takes messages by id, and changes of the graph.
+        round: the round that begins in this iteration; 0 where none does.
     """
 
     v: VertexArrays
@@ -50,6 +51,7 @@ class Scope:
     read: dict[str, Any]
     into: dict[str, Any]
     log: MutationLog
+    round: int = 0
 
 
 class Methods(ABC):
@@ -77,9 +79,16 @@ class Methods(ABC):
     def init(self, scope: Scope, todo: Array) -> None:
         """Initialise the vertices of `todo` (int32, ascending)."""
 
+    def is_without(self, scope: Scope) -> bool:
+        """Return whether a round begins, and the class has no method for it."""
+        return bool(scope.round) and not self.spec.facts.rounds
+
     @abstractmethod
     def gather(self, scope: Scope, todo: Array) -> Array:
-        """Gather on the vertices of `todo` (int32, ascending); return those that must scatter."""
+        """Gather on the vertices of `todo` (int32, ascending); return those that must scatter.
+
+        Where a round begins, `next_round` is called in place of `gather`, if the class has it.
+        """
 
     @abstractmethod
     def scatter(self, scope: Scope, todo: Array) -> int:

@@ -150,12 +150,12 @@ class NativeMethods(Methods):
         return None
 
     def _located_in(self, method: str, scope: Scope) -> contextlib.AbstractContextManager[Array]:
-        """Name the vertex and the line in errors of `init`, `gather` or `scatter`."""
+        """Name the vertex and the line in errors of a method."""
 
         def again(methods: InterpretedMethods, v: VertexArrays, todo: Array) -> None:
             log = MutationLog(self.algebra, self.spec.value_dtype)
             copied = replace(scope, v=v, into=dict(scope.into), log=log)
-            getattr(methods, method)(copied, todo)
+            getattr(methods, "gather" if method == "next_round" else method)(copied, todo)
 
         return self._located(method, scope.v, scope.iteration, again)
 
@@ -243,6 +243,10 @@ class NativeMethods(Methods):
 
     def gather(self, scope: Scope, todo: Array) -> Array:
         """Run the kernel of `gather` on the vertices of `todo`; return those that must scatter."""
+        if self.is_without(scope):
+            return todo[:0]
+        method, number = ("next_round", scope.round) if scope.round else ("gather", scope.iteration)
+        kernel = getattr(self.module, method)
         v, delivery, iteration = scope.v, scope.delivery, scope.iteration
         self._step, self.iteration = random_step("gather", iteration), iteration
         blocks = self._partial(len(todo))
@@ -262,9 +266,9 @@ class NativeMethods(Methods):
                 )  # fmt: skip
 
             def visit(lo: int, hi: int, put: int) -> Any:
-                with self._located_in("gather", scope) as at:
-                    return self.module.gather(
-                        todo, lo, hi, put, iteration, self.plan.tolerance, out, *tracked, *source,
+                with self._located_in(method, scope) as at:
+                    return kernel(
+                        todo, lo, hi, put, number, self.plan.tolerance, out, *tracked, *source,
                         *self._arguments(v, at, scope.read, blocks, scope.log),
                     )  # fmt: skip
 

@@ -95,6 +95,11 @@ class Plan:
         return any(s.facts.reads_target_rows for s in self.program.classes)
 
     @property
+    def rounds(self) -> bool:
+        """True if a class has a method `next_round`."""
+        return any(s.facts.rounds for s in self.program.classes)
+
+    @property
     def always(self) -> bool:
         """True if every vertex gathers in every iteration."""
         return any(s.facts.always for s in self.program.classes)

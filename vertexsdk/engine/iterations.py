@@ -45,7 +45,9 @@ def make_master(plan: Plan, num_vertices: int) -> Master:
     algebras: dict[str, Algebra] = dict(plan.program.aggregators)
     # Before iteration 0 partitions send each other the rows that methods read.
     first = -1 if plan.reaches and len(plan.topologies) > 1 else 0
-    return Master(algebras, plan.always, plan.max_iterations, converged, first)
+    return Master(
+        algebras, plan.always, plan.max_iterations, converged, first, rounds=plan.rounds
+    )
 
 
 @contextlib.contextmanager
@@ -74,7 +76,8 @@ def step_partition(plan: Plan, processor: Any, master: Master) -> SuperstepEnd:
     end = SuperstepEnd()
     try:
         with combining(plan):
-            end.progress = processor.step(master.iteration, master.aggregates)
+            begins = (master.round,) if master.begins else ()
+            end.progress = processor.step(master.iteration, master.aggregates, *begins)
         end.vertices = processor.count
     except VertexError as error:
         end.failure = error
@@ -215,12 +218,16 @@ class Iterations:
     @property
     def position(self) -> RunPosition:
         """The position of the run, from which the next task of each partition continues."""
-        return RunPosition(self.master.iteration, dict(self.master.aggregates), self._vertices)
+        master = self.master
+        return RunPosition(
+            master.iteration, dict(master.aggregates), self._vertices, master.round, master.begins
+        )
 
     def resume(self, position: RunPosition, received: Blocks, work: WorkDone) -> None:
         """Continue in another task, and perhaps another process, than the superstep before."""
         master = self.master
         master.iteration, master.aggregates = position.iteration, dict(position.aggregates)
+        master.round, master.begins = position.round, position.begins
         self._set_vertices(position.vertices)
         if position.ends:
             self._conclude(received, list(position.ends), work)

@@ -50,16 +50,29 @@ def _combined(algebra: Algebra, a: Any, b: Any) -> Any:
 class Master:
     """The state of one synchronous loop: the next iteration, and what aggregators read in it.
 
-    `always`: every vertex gathers in every iteration, so quiet means that nothing changed.
+    Attributes:
+        algebras: of the aggregators, by name.
+        always: every vertex gathers in every iteration, so quiet means that nothing changed.
+        rounds: a fixed point begins another round, unless a round has just begun and changed none.
+        max_iterations: the last iteration to run; None for no limit.
+        converged: the program's rule.
+        iteration: the next one to run.
+        aggregates: what aggregators read in it.
+        round: the round in which it is; round 0 begins with `init`.
+        begins: it begins that round.
+        reason: why there is no other iteration to run; None where there is.
     """
 
     algebras: Mapping[str, Algebra]
     always: bool
     max_iterations: int | None
     converged: Callable[[int, Mapping[str, Any]], bool]
-    iteration: int = 0  # the next one to run
+    iteration: int = 0
     aggregates: dict[str, Any] = field(default_factory=dict)
     reason: str | None = None
+    rounds: bool = False
+    round: int = 0
+    begins: bool = False
 
     def __post_init__(self) -> None:
         if not self.aggregates:
@@ -79,6 +92,7 @@ class Master:
     def advance(self, progress: IterationStats) -> bool:
         """Take in a finished iteration; return whether there is another one to run."""
         done, previous = self.iteration, self.aggregates
+        began, self.begins = self.begins, False
         self.aggregates = dict(progress.aggregates)
         self.iteration = done + 1
         if done > 0 and self.converged(done, self.aggregates):
@@ -86,7 +100,10 @@ class Master:
         elif self.max_iterations is not None and done >= self.max_iterations:
             self.reason = "max_iterations"
         elif done > 0 and self._quiet(progress, previous):
-            self.reason = "quiet"
+            if self.rounds and not began:
+                self.round, self.begins = self.round + 1, True
+            else:
+                self.reason = "quiet"
         return self.reason is None
 
     def _quiet(self, progress: IterationStats, previous: Mapping[str, Any]) -> bool:

@@ -75,7 +75,7 @@ class _Compiling:
             kernel.compile(tuple(numba.typeof(a) for a in args))
             if name == "init":
                 return args[2]
-            return (0, args[2]) if name in ("gather", "scatter") else None
+            return (0, args[2]) if name in ("gather", "next_round", "scatter") else None
 
         return compile_only
 
@@ -131,6 +131,8 @@ def compile_plan(plan: Plan, say: Callable[[str], None]) -> None:
     aggregates = {k: a.identity for k, a in plan.program.aggregators.items()}
     for iteration in (0, 1):
         processor.step(iteration, aggregates)
+    if plan.rounds:
+        processor.step(2, aggregates, 1)
     _delivery_kernels(delivery, v)
     if plan.threads > 1:
         _delivery_kernels(delivery, v)

@@ -111,8 +111,16 @@ class Processor:
 
     # One iteration. -----------------------------------------------------------------------
 
-    def step(self, iteration: int, aggregates: Mapping[str, Any]) -> IterationStats:
-        """Run one iteration; what it sends to other partitions is left in `outgoing`."""
+    def step(
+        self, iteration: int, aggregates: Mapping[str, Any], round: int = 0
+    ) -> IterationStats:
+        """Run one iteration; what it sends to other partitions is left in `outgoing`.
+
+        Args:
+            iteration: its number.
+            aggregates: what aggregators read in it.
+            round: the round that begins in it; 0 where none does.
+        """
         read = dict(aggregates)
         self.outgoing = {}
         self.partial = {k: a.identity for k, a in self.plan.program.aggregators.items()}
@@ -124,7 +132,9 @@ class Processor:
         if iteration == 0:
             senders = self._begin(read)
         else:
-            senders = self._gather(iteration, read, progress)
+            senders = self._gather(iteration, read, progress, round)
+            if round:
+                self.v.moved = merged(self.v.moved, senders)  # to gather in the next iteration
         progress.changed = len(senders)
         log = self.new_log()
         scope = Scope(self.v, self.delivery, iteration, read, self.partial, log)
@@ -156,11 +166,13 @@ class Processor:
         self._follow(log, None)
         return self._all_vertices()
 
-    def _gather(self, iteration: int, read: dict[str, Any], progress: IterationStats) -> Array:
+    def _gather(
+        self, iteration: int, read: dict[str, Any], progress: IterationStats, round: int
+    ) -> Array:
         v = self.v
         self.delivery.settle(v.msg, v.agg)
         log = self.new_log()
-        scope = Scope(v, self.delivery, iteration, read, self.partial, log)
+        scope = Scope(v, self.delivery, iteration, read, self.partial, log, round)
         created = v.created
         if len(created):
             for methods, part in self.by_class(created):
@@ -168,7 +180,7 @@ class Processor:
             v.created = created[:0]
         moved, v.moved = v.moved, v.moved[:0]
         todo = self._differing(v.pending)
-        if v.all_pending or self.plan.always:
+        if v.all_pending or self.plan.always or round:
             todo = self._all_vertices()
         elif len(created) or len(moved) or v.once:
             extra = np.fromiter(v.once, np.int32, len(v.once))

@@ -226,7 +226,7 @@ Columns = dict[str, Array]
 _AGGREGATE = "aggregate."
 _META: dict[str, type] = {
     "all_pending": bool, "changed": bool, "iteration": int, "vertices": int, "placed": int,
-    "python": list,
+    "python": list, "round": int, "begins": bool,
 }  # fmt: skip
 _NOBODY = np.empty(0, np.int32)
 
@@ -259,7 +259,7 @@ def captured(run: Iterations, loaded: Array) -> tuple[Columns, dict[str, Any]]:
             python.append(name)
     meta |= {
         "iteration": master.iteration, "vertices": run.vertices, "placed": zlib.crc32(loaded.data),
-        "python": python,
+        "python": python, "round": master.round, "begins": master.begins,
     }  # fmt: skip
     return columns, meta
 
@@ -304,7 +304,10 @@ def restore(
         name: _value(columns[_AGGREGATE + name], python=name in meta["python"])
         for name in aggregates
     }
-    run.resume(RunPosition(meta["iteration"], values, meta["vertices"]), [], WorkDone())
+    position = RunPosition(
+        meta["iteration"], values, meta["vertices"], meta["round"], meta["begins"]
+    )
+    run.resume(position, [], WorkDone())
 
 
 def _described(

@@ -42,12 +42,15 @@ class RunPosition:
         iteration: the one that is next, or if there are `ends` the one that they end.
         aggregates: what aggregators read in it.
         vertices: number of vertices of the graph.
+        round, begins: as those of the `Master`.
         ends: the ends of the last superstep, of all partitions, which are not taken in yet.
     """
 
     iteration: int
     aggregates: dict[str, Any]
     vertices: int
+    round: int = 0
+    begins: bool = False
     ends: tuple[SuperstepEnd, ...] = ()
 
 

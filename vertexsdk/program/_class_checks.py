@@ -21,7 +21,7 @@ from vertexsdk.program.syntax import Method, class_lines, function_tree, reachab
 from vertexsdk.program.vertex import Field, Vertex
 from vertexsdk.program.warn import warn_at
 
-ROOTS = ("init", "adapt", "gather", "scatter", "converged")
+ROOTS = ("init", "adapt", "gather", "next_round", "scatter", "converged")
 _OPTIONS = (
     "messages", "direction", "parallel_edges", "edge", "tolerance", "always", "max_iterations",
     "asynchronous", "result", "edge_values",

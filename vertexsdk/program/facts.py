@@ -19,7 +19,7 @@ from vertexsdk.program.fields import StateField
 from vertexsdk.program.syntax import Method, is_docstring, reachable, target_loop_shape
 from vertexsdk.program.vertex import Field, Vertex
 
-METHODS = ("init", "gather", "scatter", "adapt")
+METHODS = ("init", "gather", "scatter", "next_round", "adapt")
 GRAPH_CHANGES = ("addTarget", "removeTarget")
 
 
@@ -41,6 +41,8 @@ class Facts:
         derivable: a message follows from the state at the last scatter and the edge alone.
         float_state: all state fields are float.
         always: every vertex gathers in every iteration.
+        rounds: the class has a method `next_round`, for rounds of an outer loop.
+        reads_round: `next_round` reads the number of the round.
         volatile: scatter may send something else although the state is the same.
         repeatable: to gather the same aggregate once more changes neither state nor messages.
         changes_graph: a method adds or removes targets.
@@ -50,7 +52,7 @@ class Facts:
         draws: which methods call `self.random()`.
         adapts: the class has a method `adapt`, for branches.
         reads_iteration: the first of gather and scatter that reads the iteration.
-        reads_num_vertices: which of init, gather and scatter read `self.num_vertices`.
+        reads_num_vertices: which methods read `self.num_vertices`.
         reads_targets: a method uses targets otherwise than to send each its message.
         reads_target_rows: a method reads the targets of a target.
         scatter_reads: the fields that messages depend on.
@@ -83,6 +85,8 @@ class Facts:
     reads_reverse: bool = True
     reads_loop: bool = True
     adapts: bool = False  # known without a source
+    rounds: bool = False  # likewise
+    reads_round: bool = True
     draws: frozenset[str] = frozenset(METHODS)
     reads_iteration: str | None = "gather"
     reads_num_vertices: frozenset[str] = frozenset(METHODS)
@@ -127,6 +131,7 @@ def read_facts(
             source_missing=f"the source of {missing.name} cannot be read",
             always=cls.always or bool(aggregators),
             adapts="adapt" in methods,
+            rounds="next_round" in methods,
             **of_class,
         )
     nodes = {
@@ -187,6 +192,10 @@ def read_facts(
         reads_loop="loop" in anywhere,
         draws=draws,
         adapts="adapt" in methods,
+        rounds="next_round" in methods,
+        reads_round=any(
+            m.name == "next_round" and m.reads_argument(n, 1) for m, n in nodes["next_round"]
+        ),
         reads_iteration=next(iter(iteration), None),
         reads_num_vertices=frozenset(r for r in METHODS if "num_vertices" in attributes[r]),
         reads_targets=any(

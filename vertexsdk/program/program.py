@@ -372,6 +372,7 @@ _ARGUMENTS = {
     "adapt": "self",
     "gather": "self, iteration, source, delta",
     "scatter": "self, iteration",
+    "next_round": "self, round",
 }
 _NOT_ATTRIBUTES = (
     *("id", "value", "reverse", "edge", "rows", "targets"),  # of `Target`
@@ -423,11 +424,12 @@ def analyse(cls: type[Vertex]) -> ClassSpec:
     states, params, aggregators, maps = _declarations(cls, where)
     facts = read_facts(cls, states, aggregators, methods)
     _check_edge(cls, where, facts)
+    _check_rounds(cls, methods, facts)
     result = cls.result or next(iter(states), next(iter(maps), ""))
     if result not in states and (cls.result or result not in maps):
         raise ProgramError(f"{where}: result = {result!r} is not a state field")
     _check_names(cls, methods, states, params, aggregators, maps)
-    for root in ("init", "adapt", "gather", "converged"):
+    for root in ("init", "adapt", "gather", "next_round", "converged"):
         for method in reachable(methods, root):
             for node in method.nodes():
                 if method.is_self(node, "emit", "emitAll"):
@@ -440,6 +442,20 @@ def analyse(cls: type[Vertex]) -> ClassSpec:
         result, facts,
     )  # fmt: skip
     return _SPECS[cls]
+
+
+def _check_rounds(cls: type[Vertex], methods: Mapping[str, Method], facts: Facts) -> None:
+    """Raise ProgramError for rounds that would never end, or of which nobody would be told."""
+    if not facts.rounds:
+        return
+    where = f"{_at(methods['next_round'])}: {cls.__name__}.next_round"
+    if cls.messages is None:
+        raise ProgramError(f"{where} needs messages = ...: a class of events has no rounds")
+    if facts.volatile and facts.source_missing is None:
+        raise ProgramError(
+            f"{where}: rounds end when no vertex changes, but scatter may send something else "
+            "though no field has changed: let it read fields only"
+        )
 
 
 def _check_edge(cls: type[Vertex], where: str, facts: Facts) -> None:

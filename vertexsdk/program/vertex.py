@@ -389,6 +389,35 @@ class Vertex:
     def scatter(self, iteration: int) -> None:
         """Send messages to consumers, by `emit` and `emitAll`."""
 
+    def next_round(self, round: int) -> None:
+        """Change the state of a vertex as an outer loop begins another round.
+
+        A class with this method is a loop in a loop. Iterations of gather and scatter are the
+        inner one: where it is at its fixed point, this method is called on every vertex. Those
+        whose fields it changes scatter, and gather in the next iteration, as all do after `init`.
+        The run ends with a round that changes no vertex.
+
+        Args:
+            round: its number, from 1.
+
+        Example: in round k, vertices with less than k neighbours that are left go.
+
+        >>> class Cores(Vertex):
+        ...     k: int = state(1)
+        ...     left: bool = state(True)
+        ...     messages = Sum(int)
+        ...     direction = "undirected"
+        ...     def gather(self, iteration, source, delta):
+        ...         self.left = self.left and delta.value >= self.k
+        ...     def next_round(self, round):
+        ...         if self.left:
+        ...             self.k += 1
+        ...     def scatter(self, iteration):
+        ...         self.emitAll(int(self.left))
+
+        Source: nested iteration, "Differential dataflow" (McSherry et al., CIDR 2013), section 3.4.
+        """
+
     def converged(self, iteration: int, aggregates: Any) -> bool:
         """Return whether the loop may stop after this iteration.
 

@@ -93,6 +93,7 @@ def _of_class(spec: ClassSpec, params: Mapping[str, Any]) -> str | None:
         (facts.changes_graph, f"{name} changes the graph itself"),
         (facts.draws - {"init"}, f"{name} draws random numbers, which follow from the iteration"),
         (facts.reads_target_rows, f"{name} reads the targets of its targets"),
+        (facts.rounds, f"{name}.next_round begins when all vertices are at a fixed point"),
         (facts.reads_iteration, f"{name}.{facts.reads_iteration} reads the iteration"),
     )
     if reason is None and (ends_by_rule or spec.cls.max_iterations is not None):

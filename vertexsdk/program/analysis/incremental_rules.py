@@ -61,6 +61,7 @@ def why_from_init(
         (facts.source_missing, f"{facts.source_missing}"),
         (facts.unseen, f"{facts.unseen}"),
         (facts.changes_graph, f"{name} changes the graph itself"),
+        (facts.rounds, f"{name}.next_round changes the state after a fixed point"),
         (
             facts.draws - {"init"},
             f"{name} draws random numbers, which follow from the iteration",
@@ -162,6 +163,7 @@ def why_no_history(program: Program, *, strings: bool = False) -> str | None:
         ),
         (spec.producers, f"{name} keeps more than its fields"),
         (facts.changes_graph, f"{name} changes the graph itself"),
+        (facts.rounds, f"{name} iterates in rounds"),
         (strings and facts.draws, "random numbers follow from names, and vertex ids are strings"),
         (facts.adapts or facts.reads_loop, f"{name} does something else in a branch"),
         (facts.reads_target_rows, f"{name} reads the targets of its targets"),
