@@ -36,8 +36,6 @@ class StronglyConnectedComponents(Vertex):
     stage: int = state(TRIM_IN)
     reached: bool = state(False)
     symmetric: bool = state(True)
-    forward: bool = state(True)
-    message: VertexId = state(INT_MIN)
 
     messages = Min(VertexId)
     direction = "both"
@@ -53,18 +51,13 @@ class StronglyConnectedComponents(Vertex):
 
     def gather(self, iteration: int, source: int, delta: Delta) -> None:
         if self.stage == COLOUR:
-            if delta.value < self.component:
-                self.component = delta.value
-                self.message = self.component
+            self.component = min(self.component, delta.value)
         elif self.stage == REACH:
             # Colours come as complements, the least of which is the greatest colour: no consumer
             # has a greater colour than this vertex, so none hides its own.
-            if delta.value == ~self.component:
-                self.reached = True
-                self.message = ~self.component
+            self.reached = self.reached or delta.value == ~self.component
         elif self.stage != DONE and delta.value == INT_MAX:
             self.stage = DONE
-            self.message = INT_MAX
 
     def next_round(self, round: int) -> None:
         if self.stage == DONE:
@@ -75,20 +68,23 @@ class StronglyConnectedComponents(Vertex):
             self.stage += 1
         if self.stage == TRIM_IN or self.stage == COLOUR:
             self.component = self.id
-        self.forward = self.stage == TRIM_IN or self.stage == COLOUR
         self.reached = self.stage == REACH and self.component == self.id
-        if self.stage == COLOUR:
-            self.message = self.id
-        elif self.stage == TRIM_IN or self.stage == TRIM_OUT:
-            self.message = INT_MIN  # any but INT_MAX
-        else:
-            self.message = ~self.component if self.reached else INT_MAX
 
     def scatter(self, iteration: int) -> None:
         for target in self.targets:
             self.emit(
                 target,
-                self.message
-                if (self.symmetric or self.forward != target.reverse) and target.id != self.id
+                INT_MAX
+                if target.id == self.id
+                or (
+                    not self.symmetric
+                    and (self.stage == TRIM_IN or self.stage == COLOUR) == target.reverse
+                )
+                else self.component
+                if self.stage == COLOUR
+                else ~self.component
+                if self.reached
+                else INT_MIN  # any but INT_MAX
+                if self.stage == TRIM_IN or self.stage == TRIM_OUT
                 else INT_MAX,
             )

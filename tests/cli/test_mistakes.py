@@ -50,7 +50,7 @@ ARGUMENTS = {
     "run wcc --edges E --delay-bound 0": r"--delay-bound: 0 is not allowed; at least 1",
     "run wcc --edges E --delay-bound x": r"--delay-bound: 'x' is not a whole number",
     "run cdlp --edges E --delay-bound 4": r"a delay bound of 4 is not possible: .* the iteration",
-    "run scc --edges E --delay-bound 4": r"a delay bound of 4 is not possible: .* gathers on every",
+    "run scc --edges E --delay-bound 4": r"a delay bound of 4 is not possible: .*next_round begins",
     "stream scc --edges E --changes E --delay-bound 4": r"a delay bound of 4 is not possible",
     "run wcc --edges E --delay-bound 99999999": r"the delay bound is 99999999; it must be .* 1 to",
     "run wcc --edges E --format json": r"--format: invalid choice: 'json'",

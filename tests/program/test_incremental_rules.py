@@ -74,7 +74,7 @@ class Limited(ShortestPaths):
         (LabelPropagation, {}, "whose fixed point depends on the start"),
         (Coreness, {}, "whose fixed point depends on the start"),
         (Degree, {}, "has no rule of convergence"),
-        (StronglyConnectedComponents, {}, "gather reads self.stage of before"),
+        (StronglyConnectedComponents, {}, "next_round changes the state after a fixed point"),
         (PageRank, {"iterations": 3}, "converged reads the iteration"),
         (Counts, {}, "has no rule of convergence"),
         (Remembers, {}, "gather reads self.least of before"),

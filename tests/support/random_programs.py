@@ -19,10 +19,11 @@ class RandomProgram:
     Args:
         chance: what is drawn.
         name: of the class.
+        rounds: it has rounds.
     """
 
-    def __init__(self, chance: random.Random, name: str) -> None:
-        self.chance, self.name = chance, name
+    def __init__(self, chance: random.Random, name: str, *, rounds: bool = False) -> None:
+        self.chance, self.name, self.rounds = chance, name, rounds
         self.algebra = chance.choice(_ALGEBRAS)
         self.direction = chance.choice(["out", "out", "in", "both"])
         self.most = chance.choice([3, 5, 9])  # values are 0 to this
@@ -45,8 +46,12 @@ class RandomProgram:
             "    def gather(self, iteration, source, delta):", *gather,
             "    def scatter(self, iteration):", *scatter, *self._emission(),
         ]  # fmt: skip
+        if self.rounds:
+            atoms = [*_ATOMS, *self._rarely("round")]
+            lines += ["    def next_round(self, round):", *self._statements(atoms)]
         if not self.grows:
-            lines.insert(0, f"    max_iterations = {chance.choice([1, 2, 4, 7])}")
+            limits = [4, 9, 17] if self.rounds else [1, 2, 4, 7]
+            lines.insert(0, f"    max_iterations = {chance.choice(limits)}")
         if not self.grows and chance.random() < 0.2:
             limit = chance.choice([2, 3, 6])
             lines += ["    def converged(self, iteration, aggregates):",

@@ -163,7 +163,7 @@ def _run(loop: Loop, limit: int | None) -> Reference:
                 moved.add(node.vertex.id)
         read = loop.values
         loop.close()
-        restless |= any(loop.every.values()) and not same(read, loop.values)
+        restless |= any(loop.every.values()) and not begins and not same(read, loop.values)
         previous, fresh = box, moved if begins else set()
         box, unknown = loop.deliver()
         if loop.converged(result.iterations):

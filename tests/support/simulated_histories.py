@@ -27,6 +27,7 @@ from vertexsdk.algorithms import (
     LabelPropagation,
     PageRank,
     ShortestPaths,
+    StronglyConnectedComponents,
 )
 from vertexsdk.testing.oracles import expected, near
 
@@ -67,6 +68,28 @@ class Walks(Vertex):
     def scatter(self, iteration: int) -> None:
         """Send to all targets."""
         self.emitAll(self.count)
+
+
+class Cores(Vertex):
+    """Core numbers by peeling, a shell in each round."""
+
+    k: int = state(1)
+    left: bool = state(True)
+    messages = Sum(int)
+    direction = "undirected"
+
+    def gather(self, iteration: int, source: Any, delta: Any) -> None:
+        """Go, with less than k neighbours that are left."""
+        self.left = self.left and delta.value >= self.k
+
+    def next_round(self, round: int) -> None:
+        """Look for the next shell."""
+        if self.left:
+            self.k += 1
+
+    def scatter(self, iteration: int) -> None:
+        """Tell neighbours whether it is left."""
+        self.emitAll(int(self.left))
 
 
 class Heard(Vertex):
@@ -122,6 +145,8 @@ PROGRAMS = {
     "pagerank": _Named(PageRank, {"epsilon": 1e-14, "damping": 0.5}, "pagerank", exact=False),
     "cdlp": _Named(LabelPropagation, {}, "cdlp"),
     "walks": _Named(Walks),
+    "cores": _Named(Cores),
+    "scc": _Named(StronglyConnectedComponents, {}, "scc"),
     "events": _Named(Heard),
 }
 

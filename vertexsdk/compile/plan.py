@@ -82,12 +82,12 @@ class Plan:
     def compares(self) -> bool:
         """True if a vertex does not gather again the aggregate that it gathered last.
 
-        False where gathering it again would change nothing.
+        False where gathering it again would change nothing, and no round waits until none does.
         """
         algebra = self.program.algebra
         if algebra is None or algebra.kind == "latest" or self.always:
             return False
-        return not all(s.facts.repeatable for s in self.program.classes)
+        return self.rounds or not all(s.facts.repeatable for s in self.program.classes)
 
     @property
     def reaches(self) -> bool:

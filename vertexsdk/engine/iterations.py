@@ -45,9 +45,7 @@ def make_master(plan: Plan, num_vertices: int) -> Master:
     algebras: dict[str, Algebra] = dict(plan.program.aggregators)
     # Before iteration 0 partitions send each other the rows that methods read.
     first = -1 if plan.reaches and len(plan.topologies) > 1 else 0
-    return Master(
-        algebras, plan.always, plan.max_iterations, converged, first, rounds=plan.rounds
-    )
+    return Master(algebras, plan.always, plan.max_iterations, converged, first, rounds=plan.rounds)
 
 
 @contextlib.contextmanager

@@ -20,6 +20,11 @@ class IterationStats:
     sent: int = 0  # updates on their way to other partitions
     aggregates: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def is_empty(self) -> bool:
+        """True if no vertex gathered, and none is to gather in the next iteration."""
+        return not (self.updates or self.pending or self.sent)
+
     def add(self, other: IterationStats, algebras: Mapping[str, Algebra]) -> None:
         """Take in another partition's progress in the same iteration."""
         self.updates += other.updates
@@ -51,7 +56,7 @@ class Master:
     """The state of one synchronous loop: the next iteration, and what aggregators read in it.
 
     Attributes:
-        algebras: of the aggregators, by name.
+        algebras: the algebra of each aggregator, by name.
         always: every vertex gathers in every iteration, so quiet means that nothing changed.
         rounds: a fixed point begins another round, unless a round has just begun and changed none.
         max_iterations: the last iteration to run; None for no limit.
@@ -93,14 +98,21 @@ class Master:
         """Take in a finished iteration; return whether there is another one to run."""
         done, previous = self.iteration, self.aggregates
         began, self.begins = self.begins, False
+        if self.rounds and not began and done > 0 and progress.is_empty:
+            # Messages came from other partitions, and changed no vertex's aggregate. It does not
+            # count, as one partition does without it.
+            self.round, self.begins = self.round + 1, True
+            return True
         self.aggregates = dict(progress.aggregates)
         self.iteration = done + 1
         if done > 0 and self.converged(done, self.aggregates):
             self.reason = "converged"
         elif self.max_iterations is not None and done >= self.max_iterations:
             self.reason = "max_iterations"
-        elif done > 0 and self._quiet(progress, previous):
-            if self.rounds and not began:
+        elif began and not (progress.changed or progress.pending or progress.sent):
+            self.reason = "quiet"
+        elif done > 0 and not began and self._quiet(progress, previous):
+            if self.rounds:
                 self.round, self.begins = self.round + 1, True
             else:
                 self.reason = "quiet"

@@ -111,9 +111,7 @@ class Processor:
 
     # One iteration. -----------------------------------------------------------------------
 
-    def step(
-        self, iteration: int, aggregates: Mapping[str, Any], round: int = 0
-    ) -> IterationStats:
+    def step(self, iteration: int, aggregates: Mapping[str, Any], round: int = 0) -> IterationStats:
         """Run one iteration; what it sends to other partitions is left in `outgoing`.
 
         Args:

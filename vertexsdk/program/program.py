@@ -445,7 +445,7 @@ def analyse(cls: type[Vertex]) -> ClassSpec:
 
 
 def _check_rounds(cls: type[Vertex], methods: Mapping[str, Method], facts: Facts) -> None:
-    """Raise ProgramError for rounds that would never end, or of which nobody would be told."""
+    """Raise ProgramError for rounds of events, and for rounds that would never end."""
     if not facts.rounds:
         return
     where = f"{_at(methods['next_round'])}: {cls.__name__}.next_round"
