@@ -38,7 +38,7 @@ from vertexsdk.engine.adjacency import RowTopology, distinct
 from vertexsdk.engine.arena import Arena
 from vertexsdk.engine.commands import AnswerStart, LoopReport
 from vertexsdk.engine.iterations import Iterations, make_master
-from vertexsdk.engine.master import IterationStats
+from vertexsdk.engine.master import IterationStats, Master
 from vertexsdk.engine.new_partition import NewPartition
 from vertexsdk.engine.partition_graph import ResolvedChanges
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
@@ -51,6 +51,8 @@ Columns = dict[str, Array]
 _ROWS = ("history.start", "history.stop", "history.room")
 _SPARE = 1 << 16
 NEVER = (1 << 31) - 1  # an iteration that there is not
+ROUND = 1 << 16  # iteration i of round r is recorded as that of number r * ROUND + i
+_ROUNDS = (1 << 14) - 2  # rounds that are recorded, at most
 
 
 class History:
@@ -345,6 +347,7 @@ class _RefinedEnd(SuperstepEnd):
         events: how many more vertices than before sent something else, by iteration.
         next: the next iteration in which vertices of the partition are due.
         told: messages that differ were sent to other partitions.
+        opened: there are vertices of which recorded entries do not hold.
         work: messages that were looked at so far.
         bytes: bytes of the history.
         changed: ends of edges that have changed.
@@ -353,6 +356,7 @@ class _RefinedEnd(SuperstepEnd):
     events: Counter[int] = field(default_factory=Counter)
     next: int = NEVER
     told: bool = False
+    opened: bool = False
     work: int = 0
     bytes: int = 0
     changed: int = 0
@@ -402,10 +406,15 @@ class _Recorder:
         self.columns: list[dict[str, Array]] = []
         self.entries = 0
         self._previous: dict[str, Array] = {}
+        self._next = 0  # the number of the next iteration
         run.after_each = self.note
 
-    def note(self, iteration: int) -> None:
+    def note(self, _: int) -> None:
         """Take down an iteration, which has ended."""
+        iteration = self._next
+        self._next = number_of_next(self.run.master, iteration)
+        if self.part.is_beyond(iteration):
+            self.entries = self.most + 1
         if self.entries > self.most:
             return
         v = self.run.processor.v
@@ -442,6 +451,11 @@ class _Recorder:
         return index[order], joined
 
 
+def number_of_next(master: Master, iteration: int) -> int:
+    """The number of the iteration after one, which the master has taken in."""
+    return master.round * ROUND if master.begins else iteration + 1
+
+
 class HistoryPartition(FollowingPartition):
     """A partition of a loop that keeps the history of its iterations.
 
@@ -458,7 +472,8 @@ class HistoryPartition(FollowingPartition):
         self.module = delivery_module(self.algebra)
         self._states = {f"state.{name}": f for name, f in plan.program.states().items()}
         facts = plan.program.classes[0].facts
-        self.stateless = facts.repeatable and facts.gather_leaves is None
+        self.rounds, self.reads_round = facts.rounds, facts.reads_round
+        self.stateless = facts.repeatable and facts.gather_leaves is None and not facts.rounds
         self.message_type: DTypeLike = self.algebra.dtype
         self.no_message: Any = self.algebra.identity
         self.sources: list[str] = []  # the fields from which messages along edges follow
@@ -496,6 +511,15 @@ class HistoryPartition(FollowingPartition):
             mixed ^= mixed >> np.uint64(31)
         digests: Array = mixed.view(np.int64)
         return digests
+
+    def round_of(self, iteration: int) -> int:
+        """The round that begins in an iteration; 0 where none does."""
+        return iteration // ROUND if self.rounds and iteration % ROUND == 0 else 0
+
+    def is_beyond(self, iteration: int) -> bool:
+        """Return whether the iteration after the next one cannot be numbered."""
+        longest = iteration % ROUND >= ROUND - 2
+        return self.rounds and (longest or iteration // ROUND >= _ROUNDS)
 
     def fork(self) -> HistoryPartition:
         """Return a copy, in which iterations that have not ended begin again."""
@@ -542,8 +566,8 @@ class HistoryPartition(FollowingPartition):
     def _note_ends(self, places: Array) -> None:
         """Note what vertices, whose edges change for the first time since an answer, had sent."""
         meta, history = self.arena.meta, self.history
-        sending = places[self.rows_of(places)[0] > 0]
-        meta["events"].subtract(self.events_of(sending).tolist())
+        sending = self.rows_of(places)[0] > 0
+        meta["events"].subtract(self.events_of(places, sending).tolist())
         if not self.stateless:
             lengths, sources, _ = self.rows_of(places, incoming=True)
             at, number = history.entries_of(sources)
@@ -566,12 +590,37 @@ class HistoryPartition(FollowingPartition):
             columns["value"] = value
         return lengths, columns
 
-    def events_of(self, places: Array) -> Array:
-        """The iterations in which vertices sent something else, one for each time."""
+    def events_of(self, places: Array, sending: Array) -> Array:
+        """The iterations that gave others, or itself, something to gather, for each vertex.
+
+        Args:
+            places: places of the vertices.
+            sending: which of these have targets (bool).
+        """
         history = self.history
-        at, _ = history.entries_of(places)
-        iterations: Array = history.columns()["at"][at[history.columns()["sent"][at]]]
+        at, number = history.entries_of(places)
+        columns = history.columns()
+        iterations: Array = columns["at"][at[self.are_events(columns, at, sending[number])]]
         return iterations
+
+    def are_events(self, columns: Columns, at: Array, sending: Array) -> Array:
+        """A mask (bool) of the entries that have other messages, or changes by a round.
+
+        Args:
+            columns: columns of entries, those of a vertex one after the other.
+            at: where in these the entries are.
+            sending: whether the vertex of each has targets (bool).
+        """
+        events: Array = columns["sent"][at] & sending
+        if self.rounds:
+            iterations = columns["at"][at]
+            begins = np.flatnonzero((iterations > 0) & (iterations % ROUND == 0))
+            entry = at[begins]  # which is never the first one of its vertex
+            moved = np.zeros(len(entry), np.bool_)
+            for name in self._states:
+                moved |= unequal(columns[name][entry], columns[name][entry - 1])
+            events[begins] |= moved
+        return events
 
     def forget(self, removed: Array) -> None:
         """Have the vertices that went at their defaults, without a history."""
@@ -658,7 +707,9 @@ class HistoryPartition(FollowingPartition):
             end.bytes = len(index) * self.history.width
             degrees = np.diff(v.topology.start)[index[columns["sent"]]]
             end.messages = int(degrees.sum())
-            events = columns["at"][columns["sent"]][degrees > 0]
+            sending = np.diff(v.topology.start)[index] > 0
+            counted = self.are_events(columns, np.arange(len(index)), sending)
+            events, counts = np.unique(columns["at"][counted], return_counts=True)
         _, ends = yield from end_superstep([], end)
         if any(e.too_large for e in ends) or self._too_large(e.bytes for e in ends):
             meta["restart"] = f"the history of iterations {self._excess}"
@@ -677,8 +728,9 @@ class HistoryPartition(FollowingPartition):
             self._take_histories(received)
         meta |= {
             "last": self._iterations.iterations, "due": [],
+            "rounds": self._iterations.master.round,
             "messages": sum(e.messages for e in ends),
-            "events": Counter(dict(enumerate(np.bincount(events).tolist()))),
+            "events": Counter(dict(zip(events.tolist(), counts.tolist(), strict=True))),
         }  # fmt: skip
         report.statistics = {**report.statistics, "history_bytes": sum(e.bytes for e in ends)}
         yield from super().take_over(report)
@@ -703,8 +755,10 @@ class HistoryPartition(FollowingPartition):
         events = Counter[int]()
         for e in told:
             events.update(e.events)
-        last = iteration = 0
+        iteration = at = 0  # what is computed, and what the run would do next
         while True:
+            if self.is_beyond(iteration) or self.is_beyond(at):
+                return "it takes too many iterations"
             end, blocks = refined.step(iteration)
             work.bytes += sum(len(block) for _, block in blocks)
             work.hops += not self.graph.alone
@@ -720,19 +774,28 @@ class HistoryPartition(FollowingPartition):
             following = min(e.next for e in told)
             if any(e.told for e in told):
                 following = iteration + 1
+            opened = any(e.opened for e in told)
             try:
-                while master.reason is None and master.iteration < following:
-                    last = master.iteration
-                    master.advance(IterationStats(pending=events.get(last, 0)))
+                while master.reason is None and at < following:
+                    if master.begins and at > iteration and opened:
+                        break
+                    pending = events.get(at, 0)
+                    master.advance(IterationStats(1, changed=pending, pending=pending))
+                    at = number_of_next(master, at)
             except VertexError:
                 return "converged failed"
+            last, ahead = master.iteration - 1, iteration // ROUND + 1
+            if opened and ahead <= max(meta["rounds"], master.round):
+                following = min(following, ahead * ROUND)  # all that may differ begin a round
             if meta["reason"] != "quiet" and last > meta["last"]:
                 return "it takes more iterations"
             if master.reason not in (None, "quiet") or following == NEVER:
                 break
             iteration = following  # where it is quiet, later entries are still to go
+        if self.reads_round and self.rounds and master.round != meta["rounds"]:
+            return "it takes another number of rounds"
         self._commit(refined)
-        meta |= {"reason": master.reason, "last": last, "changed": 0}
+        meta |= {"reason": master.reason, "last": last, "rounds": master.round, "changed": 0}
         attempts.done(size)
         meta["clock"] += last
         work.iterations, work.updates, work.touched = last, refined.updates, refined.updates
@@ -898,6 +961,23 @@ class RefinedIterations:
         present: Array = places[self.part.arena["alive"][places] != 0]
         return present
 
+    def _opened(self) -> Array:
+        """The places of vertices here whose recorded entries do not hold (int32, ascending)."""
+        places = np.flatnonzero(self.refinement.head).astype(np.int32)
+        places = self.graph.mirrors.local(places)
+        opened: Array = places[self.part.arena["alive"][places] != 0]
+        return opened
+
+    def _moved(self, places: Array, iteration: int, *, recorded: bool = False) -> Array:
+        """A mask (bool) of the vertices that a round changes as it begins, or as recorded."""
+        latest = [self.refinement.latest(places, i)[recorded] for i in (iteration - 1, iteration)]
+        moved: Array = np.zeros(len(places), np.bool_)
+        for name, f in self._fields.items():
+            moved |= unequal(
+                *(self.refinement.values(f"state.{name}", e, f.default) for e in latest)
+            )
+        return moved
+
     def _open(self, places: Array, iteration: int) -> None:
         """Have vertices of the partition get new entries, from an iteration on."""
         self._add_rows(places)
@@ -923,9 +1003,9 @@ class RefinedIterations:
         Those of vertices with other edges than when they were recorded do not.
         """
         counts = (self.part.arena["dirty"][places] & _END) == 0
-        counts &= self._out.stop[places] > self._out.start[places]
-        counts &= self.graph.mirrors.are_local(places)
-        iterations = self.part.events_of(places[counts])
+        places = places[counts & self.graph.mirrors.are_local(places)]
+        sending = self._out.stop[places] > self._out.start[places]
+        iterations = self.part.events_of(places, sending)
         for at in iterations[iterations >= iteration].tolist():
             self._untold[at] += by
 
@@ -949,6 +1029,8 @@ class RefinedIterations:
         end, blocks = _RefinedEnd(), Blocks()
         self.rejoin(iteration)
         due = self._due_in(iteration)
+        if self.part.round_of(iteration):
+            due = self._opened()
         fresh = due[~self._known[due]]
         much = int(self.graph.degrees(due).sum()) // 2  # as many producers as targets
         much += (_FIRST - 1) * int(self.graph.degrees(fresh).sum()) // 2
@@ -960,6 +1042,7 @@ class RefinedIterations:
             except VertexError as error:
                 end.failure = error
         end.next, end.told = min([*self._due, *self._later], default=NEVER), bool(blocks)
+        end.opened = self.part.rounds and len(self._opened()) > 0
         end.work, end.events, self._untold = self.work, self._untold, Counter()
         self.events.update(end.events)
         return end, blocks
@@ -980,7 +1063,7 @@ class RefinedIterations:
         for name, f in self._fields.items():
             earlier[name] = refinement.values(f"state.{name}", entry, f.default)
             self._states[name][due] = earlier[name]
-        scope = self._scope(iteration)
+        scope, begins = self._scope(iteration), part.round_of(iteration) > 0
         if iteration == 0:
             self._fill(due)
             active, following = np.ones(len(due), np.bool_), np.full(len(due), NEVER, np.int32)
@@ -989,10 +1072,14 @@ class RefinedIterations:
         else:
             sends, active, following = self._fetch(due, iteration - 1)
             active |= (part.arena["dirty"][due] & _END) != 0
-            if part.along_edges:
+            if begins:
+                sends = np.ones(len(due), np.bool_)
+            elif part.along_edges:
                 sends = self._messages_along_edges(due, sends, iteration - 1)
             elif part.algebra.kind != "latest":
                 sends = self._combine(due, sends, iteration - 1)
+            if part.rounds and iteration > ROUND and part.round_of(iteration - 1):
+                sends = sends | self._moved(due, iteration - 1)
             todo = due if iteration == 1 or part.stateless else due[sends]
             self.updates += len(todo)
             senders = part.methods.gather(scope, todo)
@@ -1011,9 +1098,14 @@ class RefinedIterations:
             added = {name: column[changed] for name, column in columns.items()}
             added["at"] = np.full(len(added["message"]), iteration, np.int32)
             refinement.add(due[changed], added)
-        if event.any():
-            sending = self._out.stop[due] > self._out.start[due]
-            self._untold[iteration] += int((event & sending).sum())
+        counted = event & (self._out.stop[due] > self._out.start[due])
+        if begins:
+            moved = self._moved(due, iteration)
+            counted |= moved
+            active |= moved != self._moved(due, iteration, recorded=True)
+            self._schedule(due[moved], iteration + 1)
+        if counted.any():
+            self._untold[iteration] += int(counted.sum())
         later = refinement.latest(due, iteration)
         for name, f in self._fields.items():
             old = refinement.values(f"state.{name}", later[1], f.default)
@@ -1230,7 +1322,7 @@ class RefinedIterations:
 
     def _scope(self, iteration: int) -> Scope:
         v, delivery, log = self._given_for_methods()
-        return Scope(v, delivery, iteration, {}, {}, log)
+        return Scope(v, delivery, iteration, {}, {}, log, self.part.round_of(iteration))
 
 
 @njit

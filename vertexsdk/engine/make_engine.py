@@ -138,7 +138,9 @@ def _start(setting: Setting, graph: Graph, info: VariantInfo, plan: Plan, run: R
         if plan.initial is None and why_not_local(program, plan.max_iterations) is None:
             return AnswerStart("local", run.choice(info))
         asynchronous = graph.partitions > 1 and bound not in (1, "auto")
-        if not asynchronous and why_no_history(program, strings=strings) is None:
+        limit = plan.max_iterations
+        why = why_no_history(program, strings=strings, max_iterations=limit)
+        if not asynchronous and why is None:
             if not setting.options.history:
                 return AnswerStart("init", run.choice(info), "no history is kept, history=False")
             choice = BoundChoice(1, False, "iterations are recorded")

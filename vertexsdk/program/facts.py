@@ -38,7 +38,8 @@ class Facts:
             per edge, whose value may depend on the edge), or "many".
         edge_messages: scatter sends one message along each edge, which follows from the fields of
             its source, and from the edge, alone.
-        derivable: a message follows from the state at the last scatter and the edge alone.
+        derivable: a message follows from the state at the last scatter and the edge alone, and is
+            not kept.
         float_state: all state fields are float.
         always: every vertex gathers in every iteration.
         rounds: the class has a method `next_round`, for rounds of an outer loop.
@@ -177,7 +178,10 @@ def read_facts(
         unseen=unseen,
         counters=counters,
         edge_messages=one_message and not _reads_degree(methods["scatter"]),
-        derivable=one_message and of_class["message_kind"] in ("min", "max"),
+        # A round may change all messages at once, which are computed twice where they are derived.
+        derivable=one_message
+        and of_class["message_kind"] in ("min", "max")
+        and "next_round" not in methods,
         always=cls.always or bool(attributes["gather"] & aggregators.keys()),
         volatile=volatile,
         repeatable=not (volatile or changes_graph or iteration or gather_reads)

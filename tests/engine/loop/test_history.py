@@ -11,6 +11,7 @@ import pytest
 from tests.support.drawn_loops import check_drawn_loops, graph_of, name, rows_of
 from tests.support.recorded_iterations import same_iterations
 from tests.support.seeds import draws
+from tests.support.simulated_histories import Cores
 from vertexsdk import (
     Graph,
     InputError,
@@ -26,7 +27,13 @@ from vertexsdk import (
     run,
     state,
 )
-from vertexsdk.algorithms import Coreness, GreedyColouring, LabelPropagation, PageRank
+from vertexsdk.algorithms import (
+    Coreness,
+    GreedyColouring,
+    LabelPropagation,
+    PageRank,
+    StronglyConnectedComponents,
+)
 from vertexsdk.engine import _history_partition
 from vertexsdk.program.analysis.incremental_rules import why_no_history
 from vertexsdk.program.program import Program
@@ -309,6 +316,8 @@ PROGRAMS = [
     Ahead,
     Loudest,
     Signs,
+    StronglyConnectedComponents,
+    Cores,
 ]
 
 
@@ -460,6 +469,7 @@ def test_programs_have_a_history_or_say_why_not() -> None:
         why_no_history(Program(GreedyColouring), strings=True)
     )
     assert "depends on the order of messages" in str(why_no_history(Program(PageRank)))
+    assert "counts iterations through all" in str(why_no_history(Program(Cores), max_iterations=9))
 
 
 def count_vertices(vertex: Any) -> int:

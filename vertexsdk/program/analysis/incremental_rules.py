@@ -122,12 +122,15 @@ def why_not_local(program: Program, max_iterations: int | None) -> str | None:
     )
 
 
-def why_no_history(program: Program, *, strings: bool = False) -> str | None:
+def why_no_history(
+    program: Program, *, strings: bool = False, max_iterations: int | None = None
+) -> str | None:
     """Return why iterations are not recorded, to be computed anew where they differ.
 
     Args:
         program: its classes.
         strings: vertex ids are strings.
+        max_iterations: the limit of the run; None for no limit but that of the class.
 
     >>> from vertexsdk.algorithms import Coreness, PageRank
     >>> why_no_history(Program(Coreness)) is None
@@ -139,9 +142,15 @@ def why_no_history(program: Program, *, strings: bool = False) -> str | None:
         return "the program has several classes"
     spec = program.classes[0]
     name, facts = spec.name, spec.facts
+    limited = max_iterations is not None or spec.cls.max_iterations is not None
+    counts = facts.reads_iteration or facts.draws - {"init"} or "converged" in spec.methods
     return first_reason(
         (facts.source_missing, f"{facts.source_missing}"),
         (facts.unseen, f"{facts.unseen}"),
+        (
+            facts.rounds and (limited or counts),
+            f"{name} iterates in rounds, and counts iterations through all of them",
+        ),
         (
             facts.message_kind not in ("latest", "min", "max", "any", "sum")
             or (facts.message_kind != "latest" and spec.algebra and _is_float(spec.algebra)),
@@ -163,7 +172,6 @@ def why_no_history(program: Program, *, strings: bool = False) -> str | None:
         ),
         (spec.producers, f"{name} keeps more than its fields"),
         (facts.changes_graph, f"{name} changes the graph itself"),
-        (facts.rounds, f"{name} iterates in rounds"),
         (strings and facts.draws, "random numbers follow from names, and vertex ids are strings"),
         (facts.adapts or facts.reads_loop, f"{name} does something else in a branch"),
         (facts.reads_target_rows, f"{name} reads the targets of its targets"),
