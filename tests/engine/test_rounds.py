@@ -97,8 +97,8 @@ def test_a_vertex_that_a_round_changes_gathers_in_the_next_iteration(
         assert result.statistics["iterations"] == 10
 
 
-class Shells(Vertex):
-    """Two classes, of which one has rounds, and an aggregator that rounds read."""
+class Still(Vertex):
+    """One of two classes: it has no rounds, and an aggregator."""
 
     level: int = state(0)
     messages = Max(int)
@@ -107,28 +107,17 @@ class Shells(Vertex):
     def gather(self, iteration, source, delta):
         self.level = max(self.level, delta.value)
         self.total.contribute(self.level)
+
+    def scatter(self, iteration):
+        self.emitAll(self.level)
+
+
+class Shells(Still):
+    """The other one: its rounds read the aggregator."""
 
     def next_round(self, round):
         if self.total.value < 20:
             self.level += self.id % 2
-
-    def scatter(self, iteration):
-        self.emitAll(self.level)
-
-
-class Still(Vertex):
-    """The other class: it has no rounds of its own."""
-
-    level: int = state(0)
-    messages = Max(int)
-    total = aggregate(Sum(int))
-
-    def gather(self, iteration, source, delta):
-        self.level = max(self.level, delta.value)
-        self.total.contribute(self.level)
-
-    def scatter(self, iteration):
-        self.emitAll(self.level)
 
 
 def test_two_classes_and_an_aggregator() -> None:

@@ -792,7 +792,7 @@ class HistoryPartition(FollowingPartition):
             if master.reason not in (None, "quiet") or following == NEVER:
                 break
             iteration = following  # where it is quiet, later entries are still to go
-        if self.reads_round and self.rounds and master.round != meta["rounds"]:
+        if self.reads_round and master.round != meta["rounds"]:
             return "it takes another number of rounds"
         self._commit(refined)
         meta |= {"reason": master.reason, "last": last, "rounds": master.round, "changed": 0}
@@ -1078,7 +1078,7 @@ class RefinedIterations:
                 sends = self._messages_along_edges(due, sends, iteration - 1)
             elif part.algebra.kind != "latest":
                 sends = self._combine(due, sends, iteration - 1)
-            if part.rounds and iteration > ROUND and part.round_of(iteration - 1):
+            if part.round_of(iteration - 1):
                 sends = sends | self._moved(due, iteration - 1)
             todo = due if iteration == 1 or part.stateless else due[sends]
             self.updates += len(todo)

@@ -101,7 +101,7 @@ class Master:
         if self.rounds and not began and done > 0 and progress.is_empty:
             # Messages came from other partitions, and changed no vertex's aggregate. It does not
             # count, as one partition does without it.
-            self.round, self.begins = self.round + 1, True
+            self._begin_round()
             return True
         self.aggregates = dict(progress.aggregates)
         self.iteration = done + 1
@@ -113,10 +113,13 @@ class Master:
             self.reason = "quiet"
         elif done > 0 and not began and self._quiet(progress, previous):
             if self.rounds:
-                self.round, self.begins = self.round + 1, True
+                self._begin_round()
             else:
                 self.reason = "quiet"
         return self.reason is None
+
+    def _begin_round(self) -> None:
+        self.round, self.begins = self.round + 1, True
 
     def _quiet(self, progress: IterationStats, previous: Mapping[str, Any]) -> bool:
         if progress.pending or progress.sent:
