@@ -203,7 +203,7 @@ class Drawn:
 def test_rows_add_up_to_the_state_of_every_version() -> None:
     """Whatever happens to the loop, here and for readers of its store, across resumes."""
     happened, enough = Counter[str](), {"resume": 1, "rows": 100, "versions": 20}
-    for number in seeds_until(happened, enough, draws(3, 40)):
+    for number in seeds_until(happened, enough, draws(3, 10)):
         chance = random.Random(number)
         drawn = Drawn(chance, f"memory://subscribed-{number}")
         options: dict[str, Any] = {"progress": True, "timeout": 0}

@@ -59,7 +59,7 @@ def _shown(value: Any) -> str:
     return repr(value)
 
 
-@pytest.mark.parametrize("number", range(draws(2, 40)))
+@pytest.mark.parametrize("number", range(draws(2, 12)))
 def test_random_classes(number: int, tmp_path: Path, kernels: set[int]) -> None:
     chance = random.Random(f"{seed()} {number}")
     cls = None

@@ -145,7 +145,7 @@ def stored_state(options: dict[str, Any]) -> State:
 @pytest.mark.parametrize("snapshots", ["synchronous", "asynchronous"])
 def test_drawn_calls_of_a_store(kind: str, snapshots: str, expected: list[State]) -> None:
     chance = random.Random(seed())
-    for k in range(draws(3, 40)):
+    for k in range(draws(3, 10)):
         url = f"memory://accounts-{kind.replace(' ', '-')}-{snapshots}-{k}"
         number = chance.randint(1, 60)
         print(number)

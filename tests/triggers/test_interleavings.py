@@ -64,7 +64,7 @@ def wrong(tests: int, monkeypatch: pytest.MonkeyPatch, *, most: int) -> int:
 
 
 def test_no_interleaving_ends_with_a_wrong_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert wrong(draws(15, 400), monkeypatch, most=1) == 0
+    assert wrong(draws(15, 100), monkeypatch, most=1) == 0
 
 
 def test_the_version_of_the_event_alone_misses_cells(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,7 +81,7 @@ def expected_sums(orders: list[tuple[int, str, str, int]]) -> list[Any]:
 def test_additions_beside_writes_whose_order_counts(partitions: int) -> None:
     """They are as if all were made one after the other; drawn."""
     chance = random.Random(seed())
-    for turn in range(draws(8, 200)):
+    for turn in range(draws(8, 50)):
         kinds = chance.choice([["add"], ["add", "insert"], ["add", "set", "delete", "insert"]])
         orders = [
             (id, chance.choice("abcd"), chance.choice(kinds), chance.randint(-2, 2))
@@ -118,7 +118,7 @@ class Cells(Triggers):
 @pytest.mark.parametrize("partitions", [1, 2, 7])
 def test_cells_that_several_rows_write(partitions: int) -> None:
     chance = random.Random(seed())
-    for turn in range(draws(8, 200)):
+    for turn in range(draws(8, 50)):
         rows = [
             (id, chance.choice(["a", "b", f"own {id}"]), float(chance.randint(-2, 3)) or 0.5)
             for id in range(chance.randint(1, 10))

@@ -64,7 +64,7 @@ def test_drawn_histories(
         cls(blocks=size, backend=backend, partitions=partitions, **options)
         for size, backend in zip([blocks, None], backends, strict=True)
     ]
-    for step in range(draws(4, 20)):
+    for step in range(draws(4, 8)):
         X, y = instances(cls, rng, 40, d, min(1 + step, 3))
         X = sparse.csr_array(X) if is_sparse else X
         own = [ids(chance.randrange(200)) for _ in y]

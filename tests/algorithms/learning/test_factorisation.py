@@ -82,7 +82,7 @@ def test_drawn_histories(ids: type, users: type, partitions: int, tmp_path: Path
     options: dict[str, Any] = {"alpha": 0.05, "sample": chance.choice([40, 1000])}
     model = MatrixFactorisation(3, backend=backend, partitions=partitions, **options)
     left: dict[Any, tuple[Any, float]] = {}
-    for step in range(draws(3, 12)):
+    for step in range(draws(3, 6)):
         X, y = ratings(rng, chance.randint(1, 80))
         X = [(users(user), item) for user, item in X]
         own = [ids(chance.randrange(150)) for _ in y]

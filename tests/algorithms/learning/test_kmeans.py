@@ -37,7 +37,7 @@ def test_drawn_histories(ids: type, partitions: int, tmp_path: Path) -> None:
     backend = chance.choice([f"lmdb://{tmp_path}/means", f"memory://means-{seed()}"])
     model = KMeans(5, backend=backend, partitions=partitions, tol=0, sample=200)
     left: dict[Any, Any] = {}
-    for step in range(draws(8, 30)):
+    for step in range(draws(8, 12)):
         X = points(rng, 60 if step == 0 else chance.randint(1, 60))
         own = [ids(chance.randrange(300)) for _ in X]
         model.partial_fit(sparse.csr_array(X) if is_sparse else X, ids=own)

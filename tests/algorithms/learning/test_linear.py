@@ -82,7 +82,7 @@ def test_drawn_histories(
     model = cls(alpha=alpha, sample=chance.choice([50, 1000]), backend=backend, tol=1e-6,
                 partitions=partitions)  # fmt: skip
     left: dict[Any, tuple[Any, Any]] = {}
-    for step in range(draws(8, 30)):
+    for step in range(draws(8, 12)):
         X, y = instances(cls, rng, 60 if step == 0 else chance.randint(1, 60))
         own = [ids(chance.randrange(300)) for _ in y]
         model.partial_fit(sparse.csr_array(X) if is_sparse else X, y, ids=own)
