@@ -162,7 +162,7 @@ def test_the_main_loop_comes_near_the_best_model(
                 never_solved.partial_fit(X, y, ids=range(2000)).objective_ for _ in range(3)
             ]
         assert objectives == sorted(objectives, reverse=True)
-        assert objectives[0] < 1.002 * best
+        assert objectives[0] < 1.01 * best  # 480 draws: 0.1 % above in the median, 0.5 % at most
         for _ in range(3):
             assert model.partial_fit(X[:1], y[:1], ids=[0]).objective_ < (1 + 1e-6) * best
 
@@ -426,7 +426,8 @@ def test_a_call_that_ends_early_is_continued(
         assert model.solve().objective_ == pytest.approx(whole.fit(X, y).objective_, rel=1e-3)
         if cls is not LinearSGD:
             assert model.classes_.tolist() == whole.classes_.tolist()
-            assert (model.solve().predict(X) == whole.predict(X)).mean() > 0.95
+            scores = [one.solve(tol=1e-6).decision_function(X) for one in (model, whole)]
+            np.testing.assert_allclose(*scores, atol=0.05)
     model.partial_fit(X[:5], y[:5])  # without ids: after all that there are
     assert sum(model._flow.size()) == 125
     model = end_early(model, lambda one: one.partial_fit(X[:5], y[:5]))
