@@ -13,14 +13,14 @@ import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.support.failures import Failures
 from tests.support.process_guard import ProcessGuard
 from tests.support.seeds import BASE, seed
-from tests.support.watchdog import PLACE, Crashed, Watchdog
+from tests.support.watchdog import PLACE, FilesOnce, Watchdog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -157,10 +157,15 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         shutil.rmtree(PLACE, ignore_errors=True)  # of an earlier run
     config.pluginmanager.register(Watchdog(config))
-    config.pluginmanager.register(Crashed())
     config.pluginmanager.register(Failures(config))
     if config.getoption("gate"):
         config.pluginmanager.register(ProcessGuard())
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesOnce | None:
+    """Have what a worker has finished stay so when the worker ends."""
+    return FilesOnce(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -233,8 +238,7 @@ def _nothing_left_for_the_next_module() -> Iterator[None]:
         for launch in [*resident._launches]:
             launch.close()
     for key in [*memory._owned]:
-        place = memory._owned.pop(key)
-        memory._owned[0, place] = place  # they stay, without a name in this process
+        shutil.rmtree(memory._owned.pop(key), ignore_errors=True)
 
 
 _ABANDON = {  # tests whose loops end as if their processes had been killed, with files open

@@ -16,12 +16,14 @@ pytestmark = pytest.mark.full
 
 CONFTEST = """
 from pathlib import Path
-from tests.support.watchdog import Crashed, Watchdog
+from tests.support.watchdog import FilesOnce, Watchdog
 
 def pytest_configure(config):
     place = Path(config.rootpath) / "ci"
     config.pluginmanager.register(Watchdog(config, place))
-    config.pluginmanager.register(Crashed(place))
+
+def pytest_xdist_make_scheduler(config, log):
+    return FilesOnce(config, log)
 """
 
 HANGS = """
@@ -88,11 +90,14 @@ def run_tests(place: Path, tests: str, *options: str) -> tuple[int, str, float]:
 
 
 def test_bodies_and_teardowns(tmp_path: Path) -> None:
-    status, output, seconds = run_tests(tmp_path, HANGS, "-n", "1")
+    for k in range(3):  # more files than a worker has at once
+        (tmp_path / f"test_a{k}.py").write_text("def test_early(): pass")
+        (tmp_path / f"test_z{k}.py").write_text("def test_late(): pass")
+    status, output, seconds = run_tests(tmp_path, HANGS, "-n", "1", "--dist", "loadfile")
     assert status == 1, output
     assert "crashed while running 'test_hangs.py::test_body'" in output
     assert "crashed while running 'test_hangs.py::test_teardown'" in output
-    assert "2 passed" in output  # the test before, and the one after, by another worker
+    assert "8 passed" in output  # the tests before, and those after, by other workers
     tests = [line.partition(" hung; see ")[0] for line in hung_tests(tmp_path / "ci")]
     assert tests == ["test_hangs.py::test_body", "test_hangs.py::test_teardown"]
     stacks = "".join(file.read_text() for file in (tmp_path / "ci").glob("stacks-*"))

@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
-__all__ = ["PLACE", "Crashed", "Watchdog", "hung_tests"]
+__all__ = ["PLACE", "FilesOnce", "Watchdog", "hung_tests"]
 
 # Where the files of a run go; `./dev` gives each run of tests a directory of its own.
 _DIRECT = Path(__file__).parents[2] / "build" / "ci" / "direct"
@@ -90,28 +91,30 @@ class Watchdog:
         faulthandler.dump_traceback_later(2 * GRACE, exit=True, file=self._stacks)
 
 
-class Crashed:
-    """A plugin for the workers of pytest-xdist: a test that ended its process is not run again.
+class FilesOnce(LoadFileScheduling):
+    """The scheduler of pytest-xdist for `--dist loadfile`, which runs each test once.
 
-    It has failed already when pytest-xdist gives the rest of its file to another worker.
+    That of pytest-xdist gives another worker all files of one that has ended: with the test that
+    ended it, and with files of which all is done, after which it waits for ever; as it does where
+    another worker gets a file of one test.
     """
 
-    def __init__(self, place: Path = PLACE) -> None:
-        self._list = place / "crashed.txt"
+    def remove_node(self, node: Any) -> str | None:
+        """Give the tests which a worker has not begun to others; return the one that it was in."""
+        units = self.assigned_work[node]
+        tests = ((unit, test) for unit in units.values() for test, done in unit.items() if not done)
+        unit, crashed = next(tests, ({}, None))
+        if crashed is not None:
+            unit[crashed] = True
+        for scope in [scope for scope, unit in units.items() if all(unit.values())]:
+            del units[scope]
+        super().remove_node(node)
+        return crashed
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
-        """Leave out a test that ended its process."""
-        return True if item.nodeid in self._names() else None
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_handlecrashitem(self, crashitem: str) -> None:
-        """Note the test, in the process that gives the workers their tests."""
-        with self._list.open("a") as file:
-            file.write(crashitem + "\n")
-
-    def _names(self) -> list[str]:
-        return self._list.read_text().splitlines() if self._list.exists() else []
+    def _reschedule(self, node: Any) -> None:
+        """Give a worker files until it has more than two tests, as it keeps its last one back."""
+        while not node.shutting_down and self._pending_of(self.assigned_work[node]) <= 2:
+            super()._reschedule(node)
 
 
 def hung_tests(place: Path = PLACE) -> list[str]:

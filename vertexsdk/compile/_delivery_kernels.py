@@ -256,9 +256,9 @@ def better(senders, old, MSG, BEST, shift):
     for k in range(senders.shape[0]):
         u = senders[k]
         x = MSG[u]
-        if not x < old[k]:
+        if not x {is_better} old[k]:
             return False
-        if x < BEST[u >> shift]:
+        if x {is_better} BEST[u >> shift]:
             BEST[u >> shift] = x
     return True
 
@@ -271,19 +271,19 @@ def pull_better(lo, hi, in_start, in_stop, in_index, MSG, AGG, CH, BEST, shift):
     """
     first = BEST[0]
     for s in range(lo, hi):
-        if s + {rows} < hi and first < AGG[_u(s + {rows})]:
+        if s + {rows} < hi and first {is_better} AGG[_u(s + {rows})]:
             _prefetch(in_index, _u(in_start[_u(s + {rows})]))
         acc = AGG[s]
-        if first < acc:
+        if first {is_better} acc:
             was = acc
             for k in range(in_start[s], in_stop[s]):
                 u = in_index[k]
-                if not BEST[_u(u >> shift)] < acc:
+                if not BEST[_u(u >> shift)] {is_better} acc:
                     break
                 x = MSG[_u(u)]
-                if x < acc:
+                if x {is_better} acc:
                     acc = x
-            if acc < was:
+            if acc {is_better} was:
                 AGG[s] = acc
                 CH[s] = 1
 '''
@@ -464,7 +464,7 @@ def deliver_source(algebra: Algebra, *, python: bool = False) -> str:
         kept = support_text("G_start, G_stop, G_target, MSG", "e", "MSG[_u(_i)]")
         pull = _PULL_VECTOR if vector else _PULL + kept
         if not vector and kind in ("min", "max"):
-            pull += _BETTER if kind == "min" else _BETTER.replace(" < ", " > ")
+            pull += _BETTER.replace("{is_better}", "<" if kind == "min" else ">")
         pull = pull.replace("{ahead}", str(_PULL_AHEAD)).replace("{rows}", str(_ROWS))
         # An unsigned index saves the test for a negative one, a quarter of a pull's time.
         body += pull.replace("_u(", "(" if python else "np.uint64(")
