@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 import random
 import re
 from contextlib import closing
@@ -15,6 +16,8 @@ import vertexsdk
 from tests.support.inprocess import InProcess
 from tests.support.seeds import seed
 from vertexsdk import Graph, Latest, MainLoop, Max, Min, RunError, Sum, Vertex, param, state
+from vertexsdk.compile import plan
+from vertexsdk.compile._delivery_kernels import deliver_source
 from vertexsdk.program.program import Program
 
 EDGES = [(1, 2), (3, 2), (2, 4)]  # 4 has one producer, 2 has two
@@ -248,3 +251,22 @@ def test_a_class_beyond_the_size_of_a_histogram(compiled):
                       compiled=compiled)
     ) as result:  # fmt: skip
         assert result.columns()["counts"].tolist() == [[0] * 4, [0, 1, 0, 0], [0, 0, 1, 0]]
+
+
+@pytest.mark.parametrize("declared", [Min(int), Max(int)])
+def test_a_pull_reads_ahead_within_its_arrays(declared):
+    """A compiled kernel does not test its indexes, so its text runs as Python here."""
+    source = deliver_source(declared, python=True)
+    kernels = {"_jit": plan._no_jit, "_combine": declared.combine, "_equal": operator.eq}
+    exec(compile(source, "<kernels>", "exec"), kernels)
+    slots = 60
+    start = np.arange(slots + 1)
+    messages = np.arange(slots) if declared.kind == "max" else -np.arange(slots)
+    aggregates = np.full(slots, declared.identity)
+    changed = np.zeros(slots, np.uint8)
+    best = np.array([declared.combine(messages[0], messages[-1])])
+    kernels["pull_better"](
+        0, slots, start[:-1], start[1:], np.arange(slots), messages, aggregates, changed, best, 31
+    )
+    assert aggregates.tolist() == messages.tolist()
+    assert changed.all()
