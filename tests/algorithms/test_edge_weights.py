@@ -98,7 +98,7 @@ class Case:
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_runs(name: str) -> None:
-    for k in range(draws(4, 10)):
+    for k in range(draws(4, 6)):
         case = Case(random.Random(seed() + k), name)
         case.check(run(name, case.graph(), **case.params, **case.options))
         del case.params["weight"]

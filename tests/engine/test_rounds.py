@@ -35,7 +35,7 @@ PATH = [(1, 2), (2, 3), (3, 4)]
 
 
 @pytest.mark.filterwarnings("ignore::vertexsdk.program.warn.ProgramWarning")
-@pytest.mark.parametrize("number", range(draws(12, 30)))
+@pytest.mark.parametrize("number", range(draws(12, 20)))
 def test_drawn_programs(number: int, tmp_path: Path) -> None:
     chance = random.Random(f"{seed()} {number}")
     made = RandomProgram(chance, f"Rounds{number}", rounds=True)

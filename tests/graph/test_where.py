@@ -123,7 +123,7 @@ def histories(rng: random.Random, path: Path, spark: Any = None) -> None:
 
 
 def test_rows_of_every_source(tmp_path: Path) -> None:
-    for k in range(draws(8, 100)):
+    for k in range(draws(8, 40)):
         histories(random.Random(seed() + k), tmp_path)
 
 

@@ -24,7 +24,7 @@ def test_it_answers_as_a_plain_object(cls: type[Stateful], partitions: int) -> N
     url = f"memory://forty-{cls.__name__}-{partitions}"
     with StatefulLoop(cls, backend=url, partitions=partitions) as flow:
         history = History(cls, flow, chance)
-        for _ in range(draws(4, 40)):
+        for _ in range(draws(4, 15)):
             history.step()
         history.check()
     others = [p for p in PARTITIONS if p != partitions]

@@ -185,7 +185,7 @@ def nth_failure(
 @pytest.mark.sample(3)
 def test_drawn_calls_of_a_store(cls: type[Stateful], kind: str) -> None:
     chance = random.Random(seed())
-    for k in range(draws(4, 12)):
+    for k in range(draws(4, 6)):
         methods = {"swap_head"} if k % 2 else None
         number = chance.randint(1, COMMITS if methods else CALLS)
         print(number, methods)

@@ -50,7 +50,7 @@ def test_answers_are_those_of_a_plain_object(partitions: int, backend: str, tmp_
     flow = StatefulLoop(Board, backend=url, partitions=partitions)
     history = History(Board, flow, chance)
     for count in (*PARTITIONS, 1):
-        for _ in range(draws(5, 40)):
+        for _ in range(draws(5, 15)):
             history.step()
             if chance.random() < 0.3:
                 history.flow.snapshot()

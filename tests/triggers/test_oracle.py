@@ -49,7 +49,7 @@ def run_history(case: Case, url: str, chance: random.Random, **options: Any) -> 
 def test_rows_are_those_of_the_batch_job(name: str, backend: str, tmp_path: Any) -> None:
     chance = random.Random(seed())
     url = f"lmdb://{tmp_path}/store" if backend == "lmdb" else f"memory://{tmp_path}"
-    for _ in range(draws(3, 12)):
+    for _ in range(draws(3, 6)):
         run_history(CASES[name], url, chance)
 
 

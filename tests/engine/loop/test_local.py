@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from tests.support.drawn_loops import check_drawn_loops, graph_of, name, rows_of
-from tests.support.seeds import draws
 from vertexsdk import Graph, MainLoop, RunError, Sum, Vertex, run, state
 from vertexsdk.algorithms import ClusteringCoefficient, Degree, TriangleCount
 from vertexsdk.engine import _local_partition
@@ -83,8 +82,8 @@ PROGRAMS = [Degree, TriangleCount, ClusteringCoefficient, Reached, Sent]
 def test_any_history_has_the_answers_of_runs_from_scratch(
     cls: type[Vertex], partitions: int
 ) -> None:
-    starts = check_drawn_loops(cls, partitions, draws(4, 6))
-    assert starts["warm"] >= draws(4, 6)
+    starts = check_drawn_loops(cls, partitions, 4)
+    assert starts["warm"] >= 4
 
 
 def test_programs_are_local_or_say_why_not() -> None:

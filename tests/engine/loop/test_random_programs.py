@@ -16,7 +16,7 @@ from vertexsdk.program.program import Program
 
 
 @pytest.mark.filterwarnings("ignore::vertexsdk.program.warn.ProgramWarning")
-@pytest.mark.parametrize("number", range(draws(12, 40)))
+@pytest.mark.parametrize("number", range(draws(12, 25)))
 def test_answers_are_those_of_runs_from_scratch(number: int, tmp_path: Path) -> None:
     chance = random.Random(f"{seed()} {number}")
     cls = RandomProgram(chance, f"Drawn{number}", rounds=number % 2 == 1).cls(tmp_path)
