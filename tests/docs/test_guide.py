@@ -63,6 +63,17 @@ def test_hits(guide: Any, graph: nx.Graph) -> None:
         assert {v: x / total for v, x in got.items()} == pytest.approx(wanted, abs=1e-6)
 
 
+@pytest.mark.parametrize("many", [3, 6, 64])
+def test_groups(guide: Any, graph: nx.Graph, many: int) -> None:
+    labels = answers(guide.Groups, graph, "label", params={"many": many})
+    groups: dict[Any, set[Any]] = {}
+    for vertex, label in labels.items():
+        groups.setdefault(label, set()).add(vertex)
+    assert sorted(map(sorted, groups.values())) == sorted(
+        map(sorted, nx.connected_components(graph))
+    )
+
+
 def test_triangles(guide: Any, graph: nx.Graph) -> None:
     assert answers(guide.Triangles, graph, "count") == nx.triangles(graph)
 

@@ -12,7 +12,7 @@ from tests.support.inprocess import InProcess
 from tests.support.random_programs import RandomProgram
 from tests.support.reference import reference
 from tests.support.seeds import draws, seed
-from tests.support.simulated_histories import Cores
+from tests.support.simulated_histories import Cores, Prioritised
 from tests.support.written_classes import written_class
 from vertexsdk import (
     INT_MAX,
@@ -51,6 +51,20 @@ def test_drawn_programs(number: int, tmp_path: Path) -> None:
         assert iterations == wanted.iterations
     got, _, _ = runs.run({}, partitions=3, forget=True)  # a new worker at every hop
     assert got == wanted.state, made.text
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_labels_by_priority(partitions: int) -> None:
+    """Two vertices have the same label exactly if they are connected."""
+    chance = random.Random(seed())
+    edges = [(chance.randrange(60), chance.randrange(60)) for _ in range(45)]
+    got, _, _ = InProcess(Program(Prioritised), edges, range(60), undirected=True).run(
+        {}, partitions=partitions
+    )
+    components = expected("wcc", edges, range(60), {}, undirected=True)["component"]
+    pairs = {(components[v], got[v]["component"]) for v in components}
+    labels = {label for _, label in pairs}
+    assert len(pairs) == len(set(components.values())) == len(labels) >= 60 - 45
 
 
 def test_core_numbers_by_rounds() -> None:

@@ -20,7 +20,20 @@ from tests.support.simulated_network import Faults
 from tests.support.simulator import Simulator
 from tests.support.stored_at_once import stored_at_once
 from tests.support.window_model import Window
-from vertexsdk import UPDATE, Budget, Graph, MainLoop, Sum, Vertex, producers, run, state
+from vertexsdk import (
+    INT_MAX,
+    UPDATE,
+    Budget,
+    Graph,
+    MainLoop,
+    Min,
+    Sum,
+    Vertex,
+    VertexId,
+    producers,
+    run,
+    state,
+)
 from vertexsdk.algorithms import (
     BreadthFirstSearch,
     ConnectedComponents,
@@ -92,6 +105,37 @@ class Cores(Vertex):
         self.emitAll(int(self.left))
 
 
+class Prioritised(Vertex):
+    """Connected components, whose labels come in rounds: those of well connected vertices first."""
+
+    wait: int = state(0)
+    labelled: bool = state(False)
+    component: VertexId = state()
+    messages = Min(VertexId)
+    direction = "undirected"
+
+    def init(self) -> None:
+        """Have the rounds until its id is a label."""
+        self.component = self.id
+        self.wait = 0 if len(self.targets) >= 6 else 1 if len(self.targets) >= 3 else 2
+
+    def gather(self, iteration: int, source: Any, delta: Any) -> None:
+        """Take the smallest label of those around."""
+        if delta.value != INT_MAX:
+            self.component = min(self.component, delta.value) if self.labelled else delta.value
+            self.labelled = True
+
+    def next_round(self, round: int) -> None:
+        """Come nearer to a label."""
+        if not self.labelled:
+            self.labelled = self.wait == 0
+            self.wait -= 1
+
+    def scatter(self, iteration: int) -> None:
+        """Tell neighbours a label."""
+        self.emitAll(self.component if self.labelled else INT_MAX)
+
+
 class Heard(Vertex):
     """An events program: the sum of the values of the edges that come in."""
 
@@ -146,6 +190,7 @@ PROGRAMS = {
     "cdlp": _Named(LabelPropagation, {}, "cdlp"),
     "walks": _Named(Walks),
     "cores": _Named(Cores),
+    "prioritised": _Named(Prioritised),
     "scc": _Named(StronglyConnectedComponents, {}, "scc"),
     "events": _Named(Heard),
 }

@@ -272,6 +272,23 @@ class StoreTests:
         assert [value(store, "main", at) for at in store.versions("main")] == [0.0, 1.0, 2.0]
         assert store.audit().unreferenced == []
 
+    @pytest.mark.parametrize("lease", [False, True])
+    def test_a_version_that_was_compacted_is_held_as_it_is_now(
+        self, store: Store, lease: bool
+    ) -> None:
+        """As a driver knows it by the name that it had when it was committed."""
+        commit(store, "main", 0, 0.0)
+        ref = put(store, "main", 1, 1.0, kind="delta")
+        newest = store.commit("main", iteration=1, segments=[ref], parent=store.head("main"))
+        with open_store(store.backend.address) as other:
+            compacted = other.compact("main")
+        assert compacted.name != newest.name
+        pin = store.hold("main", newest, lease=lease)
+        assert pin.manifest == compacted
+        ((_, columns),) = store.read("main", pin.manifest)
+        assert columns["value"].tolist() == [1.0] * len(columns["value"])
+        pin.release(store)
+
     def test_a_fork_whose_answer_is_lost_leaves_nothing(
         self, store: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:

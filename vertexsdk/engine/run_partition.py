@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertexsdk.arrays.jit import njit
+from vertexsdk.compile.adjacency_kernels import entries_of
 from vertexsdk.compile.delivery import Delivery
+from vertexsdk.compile.methods import Edges
 from vertexsdk.compile.plan import Plan
 from vertexsdk.engine._events_partition import PICKLED, EventPartition
 from vertexsdk.engine.answer_checks import not_finite
@@ -385,6 +387,13 @@ def _divided(part: Processor, read: Sequence[tuple[Columns, dict[str, Any]]]) ->
             f"{plan.program.name}: the snapshot lacks {np.count_nonzero(~restored):,} vertices of "
             "the graph; resume with the graph of which it is"
         )
+    if plan.shape == "edge":
+        t = v.topology
+        edges, sources = entries_of(np.arange(n, dtype=np.int32), t.start[:n], t.stop)
+        along = Edges(
+            t.target[edges], *(x if x is None else x[edges] for x in (t.value, t.reverse))
+        )
+        v.msg[edges] = part.methods[0].offers(replace(v, tracked=v.states), sources, along)
     yield from _combine(part)
     waiting = np.concatenate(pending)
     waiting = waiting[np.isin(waiting, ids)]
@@ -396,7 +405,8 @@ def _divided(part: Processor, read: Sequence[tuple[Columns, dict[str, Any]]]) ->
 
 def _undivided(part: Processor, read: Sequence[tuple[Columns, dict[str, Any]]]) -> str | None:
     """Why rows of a snapshot cannot be taken by other partitions; None if they can."""
-    if part.plan.shape not in ("uniform", "derived"):
+    follow = part.plan.shape == "edge" and part.plan.program.classes[0].facts.edge_messages
+    if part.plan.shape not in ("uniform", "derived") and not follow:
         return "its messages are kept for each edge"
     if any(meta["changed"] for _, meta in read):
         return "it has changed the graph"

@@ -596,6 +596,10 @@ class Store(VersionReader):
         while True:
             manifest = at if isinstance(at, Manifest) else self.version(loop, at)
             held = Pin(self, reopen, loop, manifest, seconds)
+            if isinstance(at, Manifest) and (compacted := self._compacted(at)) is not None:
+                held.release(self)
+                at = compacted
+                continue
             if not lease:
                 return held
             try:
@@ -607,6 +611,18 @@ class Store(VersionReader):
             if isinstance(at, Manifest) or retained == (manifest.iteration, manifest.name):
                 return held
             held.release(self)  # a sweep may not have seen the lease
+
+    def _compacted(self, manifest: Manifest) -> Manifest | None:
+        """The version by which `compact` has replaced this one; None if it has not."""
+        retained = self.backend.floor(manifest.loop, manifest.iteration)
+        if retained is None or retained[0] < manifest.iteration or retained[1] == manifest.name:
+            return None
+        stored = self.manifest(retained[1])
+        same = replace(
+            stored, name=manifest.name, segments=manifest.segments, complete=manifest.complete,
+            depth=manifest.depth,
+        )  # fmt: skip
+        return stored if same == manifest else None
 
     def _publish(
         self,

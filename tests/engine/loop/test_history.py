@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.drawn_loops import check_drawn_loops, graph_of, name, rows_of
 from tests.support.recorded_iterations import same_iterations
-from tests.support.simulated_histories import Cores
+from tests.support.simulated_histories import Cores, Prioritised
 from vertexsdk import (
     Graph,
     InputError,
@@ -317,6 +317,7 @@ PROGRAMS = [
     Signs,
     StronglyConnectedComponents,
     Cores,
+    Prioritised,
 ]
 
 
