@@ -596,18 +596,20 @@ class Store(VersionReader):
         while True:
             manifest = at if isinstance(at, Manifest) else self.version(loop, at)
             held = Pin(self, reopen, loop, manifest, seconds)
-            if isinstance(at, Manifest) and (compacted := self._compacted(at)) is not None:
-                held.release(self)
-                at = compacted
-                continue
-            if not lease:
-                return held
             try:
-                held.take_lease(self)
-                retained = self.backend.floor(loop, manifest.iteration)
+                compacted = self._compacted(at) if isinstance(at, Manifest) else None
+                if compacted is None and not lease:
+                    return held
+                if compacted is None:
+                    held.take_lease(self)
+                    retained = self.backend.floor(loop, manifest.iteration)
             except BaseException:
                 held.release(self)
                 raise
+            if compacted is not None:
+                held.release(self)
+                at = compacted
+                continue
             if isinstance(at, Manifest) or retained == (manifest.iteration, manifest.name):
                 return held
             held.release(self)  # a sweep may not have seen the lease
