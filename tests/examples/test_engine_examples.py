@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 import vertexsdk
+from tests.support.example_modules import example_module
 from tests.support.graphs import random_graph
 from tests.support.inprocess import InProcess
 from tests.support.reference import reference
 from vertexsdk.program.program import Program
 from vertexsdk.testing.oracles import near
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 CASES = [
     ("peeling", "Peeling", {"k": 2}, "require"),
     ("paper_paths", "PaperPaths", {"origin": ...}, False),
@@ -28,12 +26,7 @@ CASES = [
 
 def example(name: str, program: str) -> Program:
     """What examples/NAME.py calls `program`, as a Program."""
-    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found = getattr(module, program)
+    found = getattr(example_module(name), program)
     return found if isinstance(found, Program) else Program(found)
 
 

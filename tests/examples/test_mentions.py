@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
@@ -11,16 +10,12 @@ from typing import Any
 import networkx as nx
 import pytest
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "mentions.py"
+from tests.support.example_modules import example_module
 
 
 @pytest.fixture
 def example() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("mentions", EXAMPLE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module: ModuleType = example_module("mentions")
     return module
 
 

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.support.example_modules import example_module
 from tests.support.graphs import random_graph
 from tests.support.reference import reference
 from vertexsdk import INT_MAX
 from vertexsdk.testing.oracles import expected, graph_of
-
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-
-
-def example(name: str) -> Any:
-    """Import examples/NAME.py as a user's file would be."""
-    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -34,7 +20,7 @@ def test_peeling_leaves_the_core(seed: int) -> None:
     wanted = expected("kcore", graph.edges, graph.vertices, undirected=graph.undirected)["core"]
     for k in (1, 2, 3):
         got = reference(
-            example("peeling").Peeling, graph.edges, graph.vertices, {"k": k},
+            example_module("peeling").Peeling, graph.edges, graph.vertices, {"k": k},
             undirected=graph.undirected,
         )  # fmt: skip
         assert got.values("inside") == {v: core >= k for v, core in wanted.items()}
@@ -47,7 +33,7 @@ def test_paper_paths_counts_edges(seed: int) -> None:
     params = {"origin": rng.choice(graph.ids)}
     wanted = expected("bfs", graph.edges, graph.vertices, params, undirected=graph.undirected)
     got = reference(
-        example("paper_paths").PaperPaths, graph.edges, graph.vertices, params,
+        example_module("paper_paths").PaperPaths, graph.edges, graph.vertices, params,
         undirected=graph.undirected,
     )  # fmt: skip
     assert got.values("length") == wanted["depth"]
@@ -61,7 +47,7 @@ def test_routes_are_shortest_paths(seed: int) -> None:
     wanted = expected("bfs", graph.edges, graph.vertices, {"origin": origin})["depth"]
     edges = {(s, t) for s, t, _ in graph.edges}
     routes = reference(
-        example("routes").Routes, graph.edges, graph.vertices, {"origin": origin}
+        example_module("routes").Routes, graph.edges, graph.vertices, {"origin": origin}
     ).values("route")
     for v, route in routes.items():
         stops = route.split(" > ") if route else []
@@ -74,7 +60,7 @@ def test_reach_estimates_the_number_of_ancestors() -> None:
 
     rng = random.Random(5)
     edges = [(rng.randrange(300), rng.randrange(300)) for _ in range(330)]
-    got = reference(example("reach").Reach, edges).values("count")
+    got = reference(example_module("reach").Reach, edges).values("count")
     graph = graph_of(edges)
     ratios = [got[v] / (1 + len(nx.ancestors(graph, v))) for v in graph]
     many = [r for v, r in zip(graph, ratios, strict=True) if len(nx.ancestors(graph, v)) > 30]
@@ -83,7 +69,7 @@ def test_reach_estimates_the_number_of_ancestors() -> None:
 
 
 def test_ratings_trust_the_majority() -> None:
-    module = example("ratings")
+    module = example_module("ratings")
     honest, items = [1, 2, 3, 4], [101, 102, 103]
     edges = [(u, i, float(i - 100)) for u in honest for i in items]
     edges += [(9, i, 5.0) for i in items]

@@ -705,10 +705,9 @@ class HistoryPartition(FollowingPartition):
         if not end.too_large:
             index, columns = recorder.joined()
             end.bytes = len(index) * self.history.width
-            degrees = np.diff(v.topology.start)[index[columns["sent"]]]
-            end.messages = int(degrees.sum())
-            sending = np.diff(v.topology.start)[index] > 0
-            counted = self.are_events(columns, np.arange(len(index)), sending)
+            degrees = np.diff(v.topology.start)[index]
+            end.messages = int(degrees[columns["sent"]].sum())
+            counted = self.are_events(columns, np.arange(len(index)), degrees > 0)
             events, counts = np.unique(columns["at"][counted], return_counts=True)
         _, ends = yield from end_superstep([], end)
         if any(e.too_large for e in ends) or self._too_large(e.bytes for e in ends):

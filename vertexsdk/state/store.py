@@ -597,26 +597,26 @@ class Store(VersionReader):
             manifest = at if isinstance(at, Manifest) else self.version(loop, at)
             held = Pin(self, reopen, loop, manifest, seconds)
             try:
-                compacted = self._compacted(at) if isinstance(at, Manifest) else None
-                if compacted is None and not lease:
-                    return held
-                if compacted is None:
+                if lease:
                     held.take_lease(self)
-                    retained = self.backend.floor(loop, manifest.iteration)
+                retained = self.backend.floor(loop, manifest.iteration)
+                known = isinstance(at, Manifest)
+                compacted = self._compacted(manifest, retained) if known else None
             except BaseException:
                 held.release(self)
                 raise
-            if compacted is not None:
-                held.release(self)
-                at = compacted
-                continue
-            if isinstance(at, Manifest) or retained == (manifest.iteration, manifest.name):
+            if compacted is None and (known or retained == (manifest.iteration, manifest.name)):
                 return held
-            held.release(self)  # a sweep may not have seen the lease
+            held.release(self)  # it was compacted, or a sweep may not have seen the pin
+            at = compacted or at
 
-    def _compacted(self, manifest: Manifest) -> Manifest | None:
-        """The version by which `compact` has replaced this one; None if it has not."""
-        retained = self.backend.floor(manifest.loop, manifest.iteration)
+    def _compacted(self, manifest: Manifest, retained: tuple[int, str] | None) -> Manifest | None:
+        """The version by which `compact` has replaced this one; None if it has not.
+
+        Args:
+            manifest: this one.
+            retained: iteration and name of the version that the loop has now.
+        """
         if retained is None or retained[0] < manifest.iteration or retained[1] == manifest.name:
             return None
         stored = self.manifest(retained[1])

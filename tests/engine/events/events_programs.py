@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
 from typing import Any
 
+from tests.support.example_modules import example_module
 from tests.support.random_changes import Edges
 from vertexsdk import INT_MAX, MAIN_LOOP, UPDATE, Vertex, VertexId, producers, state
 
-ROOT = Path(__file__).resolve().parents[3]
-
-
-def example(name: str) -> Any:
-    """Import examples/NAME.py as a user's file would be."""
-    spec = importlib.util.spec_from_file_location(f"example_{name}", ROOT / f"examples/{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-PaperPaths = example("paper_paths").PaperPaths
+PaperPaths = example_module("paper_paths").PaperPaths
 
 
 class Weights(Vertex):

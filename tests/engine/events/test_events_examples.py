@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.engine.events.events_programs import example
 from tests.support.event_hops import engine_in_process, state_of
+from tests.support.example_modules import example_module
 from vertexsdk import Changes, Deltas, Ingester, InputError
 from vertexsdk.engine.commands import QUIET, Command
 from vertexsdk.graph.changes.changes import ADD, CHANGE, REMOVE
@@ -19,7 +19,7 @@ from vertexsdk.program.program import Program
 
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_means_are_those_of_the_nearest_points(partitions: int) -> None:
-    module, rng = example("live_means"), random.Random(4)
+    module, rng = example_module("live_means"), random.Random(4)
     program = Program(module.Means)
     engine = engine_in_process(
         program, module.edges(3), params={"centres": 3}, partitions=partitions

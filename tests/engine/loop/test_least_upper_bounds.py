@@ -49,16 +49,11 @@ MUTANTS = [
 ]
 
 
-@pytest.fixture(params=MUTANTS, ids=lambda mutant: str(mutant[0]))
-def programs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[type[Vertex]]:
-    """The programs that have wrong answers with a mutant, which is installed."""
-    attribute, mutant, programs = request.param
+@pytest.mark.parametrize(("attribute", "mutant", "programs"), MUTANTS)
+def test_without_them_answers_are_wrong(
+    attribute: str, mutant: Any, programs: list[type[Vertex]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(RefinedIterations, attribute, mutant)
-    wrong: list[type[Vertex]] = programs
-    return wrong
-
-
-def test_without_them_answers_are_wrong(programs: list[type[Vertex]]) -> None:
     for cls in programs:
         with pytest.raises(AssertionError):
             check_drawn_loops(cls, 1, 40, same_iterations)
