@@ -339,6 +339,81 @@ def test_an_algebra_of_ones_own(execute: Any) -> None:
     assert execute(Product, [(1, 3), (2, 3), (1, 2)], "result_")[0] == {1: 1.0, 2: 1.5, 3: 3.75}
 
 
+class Falls(Vertex):
+    """Vertex 0 sends 1e20, and then 1: of a difference between them little would be left."""
+
+    heard: float = state(0.0)
+    messages = Sum(float)
+
+    def gather(self, iteration, source, delta):
+        self.heard = delta.value
+
+    def scatter(self, iteration):
+        if self.id == 0 and iteration == 0:
+            self.emitAll(1e20)
+        else:
+            self.emitAll(self.id + 1.0)
+
+
+class FallsAlongEdges(Falls):
+    def scatter(self, iteration):
+        for target in self.targets:
+            self.emit(target, 1e20 if self.id == 0 and iteration == 0 else self.id + 1.0)
+
+
+class FallsByState(Vertex):
+    """As `Falls`; what is sent along an edge follows from the state of its source."""
+
+    heard: float = state(0.0)
+    says: float = state(0.0)
+    messages = Sum(float)
+
+    def init(self):
+        self.says = 1e20 if self.id == 0 else self.id + 1.0
+
+    def gather(self, iteration, source, delta):
+        self.heard = delta.value
+        if self.id == 0:
+            self.says = 1.0
+
+    def scatter(self, iteration):
+        for target in self.targets:
+            self.emit(target, self.says + target.id)
+
+
+class FallsTimes(Falls):
+    messages = Algebra(
+        float, combine=lambda a, b: a + b, identity=0.0, inverse=lambda a: -a,
+        samples=[0.0, 1.0, 3.0],
+    )  # fmt: skip
+
+
+class FallsInVectors(Vertex):
+    heard: float = state(0.0, size=2)
+    says: float = state(0.0, size=2)
+    messages = Sum(float, size=2)
+
+    def gather(self, iteration, source, delta):
+        for k in range(2):
+            self.heard[k] = delta.value[k]
+
+    def scatter(self, iteration):
+        for k in range(2):
+            self.says[k] = 1e20 if self.id == 0 and iteration == 0 else self.id + 1.0
+        self.emitAll(self.says)
+
+
+@pytest.mark.parametrize(
+    "program", [Falls, FallsAlongEdges, FallsByState, FallsTimes, FallsInVectors]
+)
+@pytest.mark.sample(5)
+def test_a_float_that_is_replaced_leaves_no_trace(program: Any, execute: Any) -> None:
+    edges = [(0, 1), (5, 1), *((k, k % 50 + 1) for k in range(1, 51))]
+    heard = execute(program, edges, "heard")[0]
+    more = 2.0 if program is FallsByState else 0.0
+    assert np.all(heard[1] == 1.0 + 6.0 + 51.0 + 1.5 * more)
+
+
 class Nearest(Vertex):
     """The least (steps, id) of a vertex that leads here."""
 

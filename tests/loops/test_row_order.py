@@ -210,6 +210,14 @@ def test_a_mirror_whose_last_edge_a_replayed_log_removes(
     test_sums_to_the_last_bit(Flow, {}, 8, tmp_path, monkeypatch)
 
 
+def test_a_sum_that_is_the_same_again_is_not_gathered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A history in which a sum that followed by differences was another one in its last bit."""
+    monkeypatch.setattr(sys.modules[__name__], "seed", lambda: 3342959372)
+    test_sums_to_the_last_bit(Steps, {}, 0, tmp_path, monkeypatch)
+
+
 @pytest.mark.parametrize("partitions", [1, 2, 7])
 @pytest.mark.parametrize("program", [PageRank, Flow])
 @pytest.mark.sample(2)

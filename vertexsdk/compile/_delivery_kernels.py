@@ -2,10 +2,11 @@
 
 Every producer's latest message is kept in `MSG` (one per vertex, or one per edge), every slot's
 aggregate in `AGG`. A change from `old` to `new` is applied by the algebra's law (`_apply`): a
-difference where there is an inverse, a comparison for Min and Max. A slot whose winner was
-withdrawn is marked and recomputed from its row (`repair`). Dense iterations recompute every
-row instead (`pull`). Threads own disjoint ranges of targets, and a target takes its changes in
-ascending order of source, so results do not depend on the number of threads.
+difference where there is an inverse and it is exact, a comparison for Min and Max. A slot whose
+winner was withdrawn is marked and recomputed from its row (`repair`), and so is every changed one
+of an algebra without a law. Dense iterations recompute every row instead (`pull`). Threads own
+disjoint ranges of targets, and a target takes its changes in ascending order of source, so results
+do not depend on the number of threads.
 
 The text is specialised per algebra and dtype; for messages that are not numbers the same text
 runs as plain Python.
@@ -38,21 +39,13 @@ _PREFETCH = "from vertexsdk.arrays.prefetch import prefetch as _prefetch\n"
 # Codes of _apply and bits of CH: 1 the aggregate changed, 2 the row must be recomputed.
 _APPLY = {
     ("sum", False): """
-    d = new - old
-    if d - d != 0:
-        return 3
-    AGG[t] += d
+    AGG[t] += new - old
     return 1
 """,
     ("sum", True): """
-    c = 1
     for j in range(AGG.shape[1]):
-        d = new[j] - old[j]
-        if d - d != 0:
-            c = 3
-        else:
-            AGG[t, j] += d
-    return c
+        AGG[t, j] += new[j] - old[j]
+    return 1
 """,
     ("min", False): """
     if new < AGG[t]:
@@ -427,12 +420,13 @@ def deliver_source(algebra: Algebra, *, python: bool = False) -> str:
             user_function(algebra.combine, "_combine", globals_)
             if algebra.inverse is not None:
                 user_function(algebra.inverse, "_inverse", globals_)
-        kind = "inverse" if algebra.inverse is not None and not vector else "user"
+        kind = "inverse" if not vector else "user"
     else:
         globals_.functions["_combine"] = (
             f"@_jit(inline='always')\ndef _combine(a, b):\n    return {COMBINE[kind]}"
         )
         kind = "user" if kind == "any" else kind
+    law = kind in ("min", "max", "latest") or algebra.by_difference
     floating = algebra.dtype.kind == "f"
     if vector:
         same = (
@@ -451,7 +445,7 @@ def deliver_source(algebra: Algebra, *, python: bool = False) -> str:
         cast = f"{CAST[algebra.dtype.kind]}(x)"
     useful = "True" if vector else _USEFUL.get(kind, "True")
     body = _BODY.format(
-        apply=_APPLY[kind, vector].strip(),
+        apply=_APPLY[kind if law else "user", vector].strip(),
         same=same,
         useful=useful,
         set=_SET_ROW if vector and not python else "A[k] = x",

@@ -3,7 +3,7 @@
 Few changes are applied as they come. Many are put into buckets by target range, which threads
 then apply side by side. When most vertices send, every row is recomputed from the messages
 instead, at once or, where the loop does not ask what changed, when the aggregates are next read.
-All leave the same aggregates.
+All leave the same aggregates, to the last bit.
 """
 
 from __future__ import annotations
@@ -85,6 +85,10 @@ class Delivery:
         self.pulled = False
         self.lazy = False  # a pull may wait for `settle`, as its changes are not read
         self.due = False  # a pull waits
+        # Slots that wait until messages of other partitions have come too, since combining anew
+        # costs the same for one changed message as for many; and those of them that a pull owes.
+        self.local = 0
+        self.owed = 0
         self.pulls = True  # whether many messages may become a pull
         self.worse = False  # whether any message has got worse, where one can; for who resets it
         self.derived: Callable[[Array], None] | None = None  # repair where no message is kept
@@ -200,7 +204,8 @@ class Delivery:
         if self.lazy:
             self.due = True
         else:
-            self._pull(msg, agg)
+            self._pull(msg, agg, self.local)
+            self.owed = self.local
 
     def settle(self, msg: Array, agg: Array) -> None:
         """Run a pull that waits, so that aggregates can be read."""
@@ -209,8 +214,10 @@ class Delivery:
             self.ch[...] = self.counts[...] = 0
             self.pulled = False
 
-    def _pull(self, msg: Array, agg: Array) -> None:
+    def _pull(self, msg: Array, agg: Array, lo: int = 0, hi: int | None = None) -> None:
+        """Recompute the aggregates of slots lo..hi."""
         cuts = self.topology.in_cuts(self._parts)
+        cuts = np.unique(np.clip(cuts, lo, hi))
         self._read_rows(self.module.pull, cuts, msg, agg, self.algebra.identity)
         self.due = False
 
@@ -266,33 +273,62 @@ class Delivery:
 
     def finish(self, msg: Array, agg: Array) -> Array:
         """Return the slots (int32, ascending) whose aggregate changed since the last call."""
-        slots = len(self.ch)
         if self.due:
             self._pull(msg, agg)
+        if self.owed:
+            self._pull(msg, agg, 0, self.owed)
+            self.owed = 0
+        changed = self._marked()
+        self._combine_marked(changed, msg, agg)
+        self.ch[... if self.pulled else changed] = 0
+        self.pulled = False
+        self.counts[...] = 0
+        return changed
+
+    def finish_ghosts(self, msg: Array, agg: Array) -> tuple[Array, int]:
+        """Return the ghosts that changed, and how many of the others may have.
+
+        Where these can wait for the messages of other partitions they do, until `finish`.
+
+        Returns:
+            Slots (int32, ascending), and a number of slots.
+        """
+        n = self.local
+        changed = self._marked()
+        cut = int(np.searchsorted(changed, n))
+        ghosts = changed[cut:]
+        self._combine_marked(ghosts, msg, agg)
+        self.ch[ghosts] = 0
+        self.counts[...] = 0
+        if not self.pulled:
+            first = len(self.ch)
+            self.list[first : first + cut] = changed[:cut]
+            self.counts[-1] = cut
+        return ghosts, self.owed or cut
+
+    def _marked(self) -> Array:
+        """The slots (int32, ascending) that are marked."""
+        slots = len(self.ch)
         starts = [-(-r * slots // self.threads) for r in range(self.threads)]  # of regions
         regions = [
             self.list[first : first + int(count)]
             for first, count in zip([*starts, slots], self.counts, strict=True)
             if count
         ]
-        many = self.pulled or sum(len(r) for r in regions) > slots // 16
-        if many:
-            changed = marked(self.ch)
-        else:
-            changed = np.sort(np.concatenate([*regions, np.empty(0, np.int32)]))
-        if self.algebra.kind != "latest" and len(changed):
-            dirty = changed[:0]
-            if not many:
-                dirty = changed[(self.ch[changed] & 2) != 0]
-            elif (self.ch & 2).any():  # after a pull too: another class may have sent since
-                dirty = marked(self.ch, 2)
-            if len(dirty):
-                self.worse = True
-                self._repair(dirty, msg, agg)
-        self.ch[... if many else changed] = 0
-        self.pulled = False
-        self.counts[...] = 0
-        return changed
+        self.pulled |= sum(len(r) for r in regions) > slots // 16
+        if self.pulled:
+            slots_marked: Array = marked(self.ch)
+            return slots_marked
+        return np.sort(np.concatenate([*regions, np.empty(0, np.int32)]))
+
+    def _combine_marked(self, changed: Array, msg: Array, agg: Array) -> None:
+        """Combine the messages of those of `changed` slots whose row must be read for it."""
+        if self.algebra.kind == "latest" or not len(changed):
+            return
+        dirty = changed[(self.ch[changed] & 2) != 0]
+        if len(dirty):
+            self.worse = True
+            self._repair(dirty, msg, agg)
 
     def forget(self) -> None:
         """Discard what changed since the last `finish`, as a pull recomputes all of it."""

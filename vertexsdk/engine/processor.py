@@ -92,7 +92,10 @@ class Processor:
     def _delivery(self, topology: Topology) -> Delivery:
         plan = self.plan
         made = Delivery(topology, self.algebra, plan.shape, self.module, plan.threads)
-        made.lazy = plan.always and topology.partitions == 1
+        if topology.partitions == 1:
+            made.lazy = plan.always
+        elif self.algebra.kind not in ("min", "max", "latest") and not self.algebra.by_difference:
+            made.local = topology.n
         if plan.shape == "derived":
             # no messages are kept: rows are recomputed from the state of their sources
             part = weakref.proxy(self)  # so that its arrays are freed with it
@@ -139,22 +142,30 @@ class Processor:
         for methods, part in self.by_class(senders):
             progress.messages += methods.scatter(scope, part)
         self._follow(log, progress)
-        v, n = self.v, self.v.topology.n
-        if self.delivery.due:  # and so all vertices gather, and all are here
-            progress.pending = n
+        v, delivery, n = self.v, self.delivery, self.v.topology.n
+        waiting, changed = 0, self._all[:0]
+        if delivery.due:  # and so all vertices gather, and all are here
+            waiting = n
+        elif delivery.local:
+            changed, waiting = delivery.finish_ghosts(v.msg, v.agg)
         else:
-            changed = self.delivery.finish(self.v.msg, self.v.agg)
+            changed = delivery.finish(v.msg, v.agg)
             cut = int(np.searchsorted(changed, n))
             self._schedule(changed[:cut])
-            ghosts = self._differing(changed[cut:])
-            if v.gathered is not None:
-                v.gathered[ghosts] = v.agg[ghosts]
-                if v.topology.partitions == 1:  # else more messages come before they gather
-                    v.pending = self._differing(v.pending)
-            progress.sent = self.send(ghosts)
-            progress.pending = len(self.v.pending) + len(self.v.created) + len(self.v.moved)
+            if v.gathered is not None and v.topology.partitions == 1:
+                v.pending = self._differing(v.pending)  # else more messages come before
+            changed = changed[cut:]
+        progress.sent = self._send_changed(changed)
+        progress.pending = waiting + len(v.pending) + len(v.created) + len(v.moved)
         progress.aggregates = self.partial
         return progress
+
+    def _send_changed(self, ghosts: Array) -> int:
+        """Send the aggregates of ghosts that are not what was sent last."""
+        ghosts, v = self._differing(ghosts), self.v
+        if v.gathered is not None:
+            v.gathered[ghosts] = v.agg[ghosts]
+        return self.send(ghosts)
 
     def _begin(self, read: dict[str, Any]) -> Array:
         log = self.new_log()
@@ -168,7 +179,7 @@ class Processor:
         self, iteration: int, read: dict[str, Any], progress: IterationStats, round: int
     ) -> Array:
         v = self.v
-        self.delivery.settle(v.msg, v.agg)
+        self.settle()
         log = self.new_log()
         scope = Scope(v, self.delivery, iteration, read, self.partial, log, round)
         created = v.created
@@ -343,8 +354,7 @@ class Processor:
                     columns["once.id"].tolist(), list(columns["once.value"]), strict=True
                 ):
                     self._receive_once(target, value)
-        changed = self.delivery.finish(self.v.msg, self.v.agg)
-        self._schedule(changed[changed < self.v.topology.n])
+        self._finish()
 
     def inbound_values(
         self, source: int, columns: Mapping[str, Array]
@@ -413,7 +423,7 @@ class Processor:
     def save(self, version: int) -> None:
         """Keep this version and the one before on the host, of synchronous iterations."""
         key = self._key(version)
-        self.delivery.settle(self.v.msg, self.v.agg)
+        self.settle()
         columns, meta = self.v.to_columns(self.algebra)
         if self.restructured:
             self.topology_key = f"{key}-topology"
@@ -454,6 +464,13 @@ class Processor:
     def settle(self) -> None:
         """Combine messages now, as the next iteration would."""
         self.delivery.settle(self.v.msg, self.v.agg)
+        if self.delivery.local:
+            self._finish()
+
+    def _finish(self) -> None:
+        """Have vertices whose aggregate changed gather in the next iteration."""
+        changed = self.delivery.finish(self.v.msg, self.v.agg)
+        self._schedule(changed[changed < self.v.topology.n])
 
     def captured(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """Return copies of what `restore` takes, and the rest as values for JSON."""

@@ -41,7 +41,7 @@ class Accumulation:
 
     def __init__(self, algebra: Algebra, value: Column) -> None:
         self.algebra, self.value = algebra, value
-        self.incremental = algebra.inverse is not None and not isinstance(value, VectorColumn)
+        self.incremental = algebra.by_difference and not isinstance(value, VectorColumn)
 
     def total(self, cells: Cells) -> Any:
         """Return the value of some cells; `ABSENT` where there are none and that has no value."""
@@ -101,6 +101,10 @@ class _Ints(Accumulation):
 
 class _Floats(Accumulation):
     """The sum of floats. What is kept are floats of which the sum is exact (Shewchuk 1997)."""
+
+    def __init__(self, algebra: Algebra, value: Column) -> None:
+        super().__init__(algebra, value)
+        self.incremental = True
 
     def total(self, cells: Cells) -> Any:
         return _exact_sum(cells.values())
@@ -175,10 +179,6 @@ class _IntMean(_Ints):
 
 class _Mean(_Floats):
     """The mean of floats; none without cells."""
-
-    def __init__(self, algebra: Algebra, value: Column) -> None:
-        super().__init__(algebra, value)
-        self.incremental = True
 
     def total(self, cells: Cells) -> Any:
         return super().total(cells) / len(cells) if cells else ABSENT

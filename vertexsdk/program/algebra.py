@@ -3,7 +3,7 @@
 An `Algebra` is a commutative monoid over a fixed type: `combine` is associative and
 commutative, `identity` is the value of no message. The engine uses its laws:
 
-- with an `inverse` (Sum) a changed message is sent as a difference,
+- with an `inverse` that is exact (Sum of ints) a changed message is applied as a difference,
 - an ordered one (Min, Max) ignores a message that is not better,
 - `Latest` is not combined at all: `gather` sees the last message of every producer.
 """
@@ -104,6 +104,15 @@ class Algebra:
     def shape(self) -> tuple[int, ...]:
         """Shape of one message: () or (size,)."""
         return () if self.size is None else (self.size,)
+
+    @property
+    def by_difference(self) -> bool:
+        """True if a changed message changes a combination by a difference, `inverse` of the old.
+
+        False for floats: rounding would leave traces of the old one, and if that was 1e20, little
+        but traces.
+        """
+        return self.inverse is not None and self.dtype.kind != "f"
 
     def combined(self, a: Any, b: Any) -> Any:
         """Return `combine(a, b)` as the type of messages has it: an int wraps around."""
