@@ -29,8 +29,10 @@ PROGRAMS: dict[str, dict[str, Any]] = {
     "bfs": {"origin": 0}, "katz": {"alpha": 1e-6},
 }  # fmt: skip
 GAINS = (("triangles", 1, 50.0), ("lcc", 1, 50.0), ("kcore", 1, 50.0), ("cdlp", 10, 5.0))
+SHARES = ("wcc", "scc", "kcore")  # of the work of a run, that one change takes
 _WORST = 1.3
 _REGRET = 0.04
+_SHARE = 0.0001
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +67,18 @@ def _case(case: str, process: CaseProcess, sizes: Sizes) -> None:
                 loops["init "].query().close()
             for turn in range(sizes.repeats + 1):
                 scratch = partial(_run, name, params, graph, partitions)
-                process.timed(f"{partitions} run" if turn else "", scratch)  # the first compiles
+                updates = process.timed(f"{partitions} run" if turn else "", scratch)
+                process.note(f"{partitions} run updates", updates)
                 for count in sizes.changes:
                     added = _absent(chance, edges, 1 << sizes.scale, count).tolist()
                     for sign, (way, loop) in product("+-", loops.items()):
                         changes = [(sign, a, b) for a, b in zip(*added, strict=True)]
                         part = f"{partitions} {count} {way}" if turn else ""
                         process.timed(part and part + "ingest", partial(loop.ingest, changes))
-                        process.timed(part and part + "query", loop.query).close()
+                        answer = process.timed(part and part + "query", loop.query)
+                        if part:  # the first compiles
+                            process.note(part + "updates", answer.statistics["updates"])
+                        answer.close()
             extra = list(zip(*added, strict=True))
             main.ingest([("+", *e) for e in extra])
             _compare(name, params, main.query(), edges, extra)
@@ -87,9 +93,11 @@ def _absent(chance: Any, edges: Any, vertices: int, count: int) -> Any:
     return np.stack([drawn // vertices, drawn % vertices])
 
 
-def _run(program: str, params: Any, graph: Any, partitions: int) -> None:
+def _run(program: str, params: Any, graph: Any, partitions: int) -> int:
+    """Return how many times a vertex gathered."""
     url = f"memory://history-{partitions}-run"
-    run(program, graph, params=params, backend=url, replace=True).close()
+    with run(program, graph, params=params, backend=url, replace=True) as result:
+        return int(result.statistics["updates"])
 
 
 def _compare(program: str, params: Any, answer: Any, edges: Any, extra: list[Any]) -> None:
@@ -121,6 +129,12 @@ class Results(SuiteResults[Sizes]):
         answer = self.answer(program, partitions, count)
         return None if run is None or not answer else run / answer
 
+    def share(self, program: str, partitions: int, count: int) -> float | None:
+        """The vertices that gather after changes, as a part of those in a run."""
+        run = self.median(program, f"{partitions} run updates")
+        updates = self.median(program, f"{partitions} {count} updates")
+        return None if updates is None or not run else updates / run
+
     @property
     def places(self) -> Iterator[tuple[str, int, int]]:
         """Programs, numbers of partitions, and of changes."""
@@ -150,6 +164,11 @@ def _targets() -> Iterator[Target[Results]]:
             title = f"{program}, {count} change{'s'[: count > 1]}, {parts}: from scratch / ours"
             find = partial(Results.gain, program=program, partitions=partitions, count=count)
             yield Target(title, find, least, "×", True)
+    for program, partitions in product(SHARES, (1, 2)):
+        parts = f"{partitions} partition{'s'[: partitions > 1]}"
+        title = f"{program}, 1 change, {parts}: vertices that gather, as a part of a run's"
+        find = partial(Results.share, program=program, partitions=partitions, count=1)
+        yield Target(title, find, _SHARE, "", False)
     yield Target("the least of all: from scratch / ours", Results.least_gain, 1 / _WORST, "×", True)
     yield Target("the mean regret of the choice", Results.mean_regret, _REGRET, "", False)
 
@@ -163,6 +182,18 @@ def _table(r: Results, partitions: int) -> Table | None:
             took, gain = r.answer(program, partitions, count), r.gain(program, partitions, count)
             row.append("–" if took is None else f"{cells.seconds(took)} ({gain:.1f} ×)")
         rows.append(row)
+    return filled(head, rows)
+
+
+def _work(r: Results, partitions: int) -> Table | None:
+    head = ["program", "a run", *(f"{n:,} change{'s'[: n > 1]}" for n in r.sizes.changes)]
+    rows = []
+    for program in PROGRAMS:
+        run = r.median(program, f"{partitions} run updates")
+        if run is not None:
+            shares = [r.share(program, partitions, n) for n in r.sizes.changes]
+            parts = ["–" if x is None else f"{100.0 * x:.3g} %" for x in shares]
+            rows.append([program, f"{run:,.0f}", *parts])
     return filled(head, rows)
 
 
@@ -182,6 +213,7 @@ def _sections(r: Results) -> list[tuple[str, Parts]]:
     names = [(p, f"{p} partition{'s'[: p > 1]}") for p in r.sizes.partitions]
     return [
         *((name, [_table(r, p)]) for p, name in names),
+        *((f"Vertices that gather, in {name}", [_work(r, p)]) for p, name in names),
         *(
             (f"History in {name}, and the regret of the choice", [_choice(r, p)])
             for p, name in names
@@ -194,6 +226,8 @@ def _notes(r: Results) -> list[str]:
         f"R-MAT {r.sizes.scale} without parallel edges, in this process. Batches of edges between "
         "any two vertices are added, then removed; each is followed by a query. Times are of "
         "ingest and query together, medians; in parentheses, how many times as fast as `run`.",
+        "A vertex that gathers in several iterations counts each time: the work of a run, and the "
+        "part of it that an answer after changes takes.",
         "Programs with a history answer by it or from `init`, as the loop chooses. The regret is "
         "the part by which that takes longer than the better of it and `history=False`.",
     ]

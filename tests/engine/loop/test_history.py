@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support.drawn_loops import check_drawn_loops, graph_of, name, rows_of
+from tests.support.example_modules import example_module
 from tests.support.recorded_iterations import same_iterations
 from tests.support.simulated_histories import Cores, Prioritised
 from vertexsdk import (
@@ -318,6 +319,7 @@ PROGRAMS = [
     StronglyConnectedComponents,
     Cores,
     Prioritised,
+    example_module("linkage").Linkage,
 ]
 
 
