@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import subprocess
 import sys
 import threading
@@ -16,6 +15,7 @@ import pytest
 
 import vertexsdk
 from tests.support.seeds import draws, seeds_until
+from tests.support.subscribed_loops import follow
 from vertexsdk import (
     Graph,
     InputError,
@@ -32,7 +32,7 @@ from vertexsdk import (
 )
 from vertexsdk.loops.subscription import Subscription
 from vertexsdk.program.program import Program
-from vertexsdk.state import difference, open_store, version_history
+from vertexsdk.state import FencedError, difference, version_history
 from vertexsdk.state.difference import unequal
 
 
@@ -81,161 +81,11 @@ class Book(Vertex):
         self.emitAll(10)
 
 
-def frozen(value: Any) -> Any:
-    return tuple(map(frozen, value)) if isinstance(value, list) else value
-
-
-def row_of(vertex: Any, fields: dict[str, Any]) -> Any:
-    return (vertex, *((name, frozen(value)) for name, value in fields.items()))
-
-
-class Model:
-    """The rows of a subscription, added up, which are compared with what the store has."""
-
-    def __init__(self, subscription: Subscription, rows: Counter[Any] | None = None) -> None:
-        self.subscription, self.rows = subscription, Counter(rows or {})
-        self.states: dict[int, Counter[Any]] = {}
-
-    def read(self) -> None:
-        """Take what there is, by rows."""
-        for vertex, fields, diff, version in self.subscription:
-            if fields is None:
-                assert diff == 0
-                self.states[version] = +self.rows
-            else:
-                self.rows[row_of(vertex, fields)] += diff
-        assert set(self.rows.values()) <= {0, 1}
-
-    def read_batches(self) -> None:
-        """Take what there is, by Arrow batches."""
-        for batch in self.subscription.batches():
-            for row in batch.to_pylist():
-                vertex, diff, version = (row.pop(name) for name in ("id", "diff", "version"))
-                if diff:
-                    self.rows[row_of(vertex, row)] += diff
-                else:
-                    assert set(row.values()) <= {None}
-                    self.states[version] = +self.rows
-
-    def check(self) -> None:
-        """Compare the state of each version that is still in the store."""
-        backend, loop = self.address
-        with open_store(backend, create=False) as store:
-            versions = [store.version(loop, k) for k in store.versions(loop)]
-        exact = [v.iteration for v in versions if v.statistics["main"]["exact"]]
-        exact = [v for v in exact if v >= min(self.states, default=0)]
-        assert [v for v in sorted(self.states) if v in exact] == exact
-        for version in exact:
-            with vertexsdk.read(backend, loop, at=version) as result:
-                assert result.iteration == version
-                rows = Counter(row_of(vertex, fields) for vertex, fields in result.rows())
-            assert self.states[version] == rows
-
-    @property
-    def address(self) -> tuple[Any, str]:
-        subscription = self.subscription
-        return subscription._store.backend.address, subscription.loop
-
-
-class Drawn:
-    """A main loop whose graph changes at random, with a window or without one."""
-
-    def __init__(self, chance: random.Random, url: str) -> None:
-        self.chance, self.url = chance, url
-        self.names = chance.random() < 0.4
-        self.program = chance.choice(["wcc", "pagerank", "degree", "kcore"])
-        self.options: dict[str, Any] = {"backend": url, "loop": "drawn"}
-        if chance.random() < 0.3:
-            self.options["snapshot_every"] = chance.choice([1, 10])
-        pairs = {self._pair() for _ in range(chance.choice([1, 10, 60]))}
-        graph = Graph.from_arrays(*zip(*pairs, strict=True), partitions=chance.choice([1, 2, 3]))
-        self.main = MainLoop(self.program, graph, **self.options)
-        self.windowed = chance.random() < 0.3
-        if self.windowed:
-            self.main.window(8)
-        self.now = 0.0
-
-    def _pair(self) -> tuple[Any, Any]:
-        ends = (self.chance.randrange(40) * 7 for _ in range(2))
-        a, b = (f"v{x}" if self.names else x for x in ends)
-        return a, b
-
-    def changes(self) -> list[tuple[Any, ...]]:
-        count = self.chance.choice([1, 1, 3, 30])
-        return [(self.chance.choice("++-"), *self._pair()) for _ in range(count)]
-
-    def ingest(self) -> None:
-        self.now += self.chance.choice([0, 1, 5])
-        changes = self.changes()
-        self.main.ingest(changes, time=self.now if self.windowed else None)
-
-    def merge(self) -> None:
-        with self.main.fork() as branch:
-            if not self.windowed:
-                branch.apply(self.changes())
-            branch.start().result().close()
-            branch.merge()
-
-    def step(self) -> None:
-        """Do one thing."""
-        act = self.chance.choice(["ingest"] * 4 + ["query"] * 6 + ["merge", "snapshot", "scale"])
-        if act == "ingest":
-            self.ingest()
-        elif act == "query":
-            self.main.query().close()
-        elif act == "merge":
-            self.merge()
-        elif act == "snapshot":
-            self.main.snapshot()
-        else:
-            self.main.rescale(self.chance.choice([1, 2, 3]))
-
-    def settle(self) -> None:
-        """Have all versions in the store, so that no snapshot adds one later."""
-        self.main.snapshot()
-
-    def resume(self) -> None:
-        self.main.close()
-        partitions = self.chance.choice([None, 1, 2])
-        self.main = MainLoop.resume(None, self.program, partitions=partitions, **self.options)
-
-
 def test_rows_add_up_to_the_state_of_every_version() -> None:
     """Whatever happens to the loop, here and for readers of its store, across resumes."""
     happened, enough = Counter[str](), {"resume": 1, "rows": 100, "versions": 20}
     for number in seeds_until(happened, enough, draws(3, 10)):
-        chance = random.Random(number)
-        drawn = Drawn(chance, f"memory://subscribed-{number}")
-        options: dict[str, Any] = {"progress": True, "timeout": 0}
-        here = Model(drawn.main.subscribe(**options))
-        elsewhere = Model(subscribe(drawn.url, "drawn", **options))
-        for _ in range(chance.choice([5, 15])):
-            drawn.step()
-            if chance.random() < 0.5:
-                here.read()
-            if chance.random() < 0.5:
-                elsewhere.read_batches()
-            if chance.random() < 0.15 and here.subscription.version is not None:
-                drawn.settle()
-                here.read()
-                here.check()
-                drawn.resume()
-                version, states = here.subscription.version, here.states
-                here.subscription.close()
-                again = drawn.main.subscribe(as_of=version, snapshot=False, **options)
-                here = Model(again, here.rows)
-                here.states = states
-                happened["resume"] += 1
-        drawn.main.query().close()
-        drawn.settle()
-        for model in (here, elsewhere):
-            model.read()
-            model.check()
-            assert model.subscription.version == drawn.main.iteration
-            model.subscription.close()
-            happened["rows"] += len(+model.rows)
-            happened["versions"] += len(model.states)
-        drawn.main.close()
+        follow(number, f"memory://subscribed-{number}", happened)
 
 
 def chain(n: int, name: Any = int, **options: Any) -> Graph:
@@ -463,6 +313,68 @@ def test_a_loop_that_was_started_anew() -> None:
             main.query().close()
             with pytest.raises(StateError, match="was started anew after version"):
                 list(some)
+
+
+class Hops(Vertex):
+    """As `wcc`, under another name of its field, and with one more."""
+
+    component: int = state(0)
+    hops: int = state(0)
+    messages = Min(int)
+
+    def init(self):
+        self.component = self.id
+
+    def gather(self, iteration, source, delta):
+        self.component = min(self.component, delta.value)
+
+    def scatter(self, iteration):
+        self.emitAll(self.component)
+
+
+def test_a_state_that_was_migrated() -> None:
+    """The versions of it are of other columns: rows of the earlier ones cannot be taken back."""
+    url = "memory://migrated"
+    with opened(url) as main:
+        main.query().close()
+        main.snapshot()
+    elsewhere = subscribe(url, "chain", timeout=0)
+    assert len(list(elsewhere)) == 4
+    old = elsewhere.version
+    columns = {"hops": np.zeros(4, np.int64)}
+    with MainLoop.resume(
+        None, Program(Hops, name="wcc"), backend=url, loop="chain",
+        migrate=lambda stored: {"component": stored["component"], **columns},
+    ) as main:  # fmt: skip
+        main.ingest([("+", 9, 10)])
+        main.query().close()
+        with pytest.raises(StateInputError, match=r"hops was added.*subscribe again"):
+            list(elsewhere)
+        elsewhere.close()
+        with pytest.raises(StateInputError, match=r"had other fields, which were migrated in"):
+            main.subscribe(as_of=old, snapshot=False, timeout=0)
+        for some in (main.subscribe(timeout=0), subscribe(url, "chain", timeout=0)):
+            assert Counter(c.vertex for c in some) == Counter([0, 1, 2, 3, 9, 10])
+            some.close()
+
+
+def test_a_loop_that_another_driver_took_over() -> None:
+    """A subscription of the loop ends as it does; one of its store reads what the other writes."""
+    url = "memory://taken-over"
+    with opened(url) as main:
+        main.query().close()
+        here = main.subscribe(timeout=0)
+        elsewhere = subscribe(url, "chain", timeout=0)
+        assert rows_of(here) == rows_of(elsewhere)
+        with MainLoop.resume(None, "wcc", backend=url, loop="chain") as other:
+            other.ingest([("+", 20, 21)])
+            other.query(persist=True).close()
+            with pytest.raises(FencedError):
+                main.ingest([("+", 30, 31)])
+            with pytest.raises(FencedError):
+                list(here)
+            assert {c.vertex for c in elsewhere} == {20, 21}
+        elsewhere.close()
 
 
 def test_what_cannot_be_subscribed_to() -> None:

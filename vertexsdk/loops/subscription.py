@@ -150,8 +150,13 @@ class Subscription:
                 f"{newest.iteration}: subscribe without as_of, for a snapshot of that"
             )
         first = self._first(versions, newest.iteration if as_of is None else as_of)
-        complete = oldest.parent is None
+        complete = _begins(oldest)
         if first is None and as_of is not None and as_of < oldest.iteration and not complete:
+            if oldest.parent is None:
+                raise StateInputError(
+                    f"version {as_of} of loop {self.loop!r} had other fields, which were migrated "
+                    f"in version {oldest.iteration}: subscribe without as_of, for a new snapshot"
+                )
             raise StateInputError(
                 f"version {as_of} of loop {self.loop!r} is not in the store any more, which has "
                 f"those from {oldest.iteration}: subscribe without as_of, for a new snapshot, and "
@@ -240,12 +245,8 @@ class Subscription:
     def _compared(self, older: Manifest | None, pin: Pin) -> list[_Part]:
         """The rows in which two versions differ, ascending by id, in parts of `_ROWS`."""
         newer = pin.manifest
-        if older is not None and older.state_fields != newer.state_fields:
-            raise StateInputError(
-                f"the fields of loop {self.loop!r} were changed after version {older.iteration} "
-                f"({field_differences(older.state_fields, newer.state_fields)}): subscribe again, "
-                "for a new snapshot"
-            )
+        if older is not None:
+            self._require_fields(older, newer)
         fields = self._fields_of(newer)
         columns = [c for where in self._wanted(fields).values() for c in where.values()]
         lost, gained = changed_rows(
@@ -268,6 +269,15 @@ class Subscription:
             vertices = VertexRows(part["id"], kinds, {name: part[name] for name in columns})
             parts.append(_Part(vertices, diffs[rows], newer, last=False))
         return parts
+
+    def _require_fields(self, older: Manifest, newer: Manifest) -> None:
+        """Refuse to compare versions of which one has other fields than the other."""
+        if older.state_fields != newer.state_fields:
+            raise StateInputError(
+                f"the fields of loop {self.loop!r} were changed after version {older.iteration} "
+                f"({field_differences(older.state_fields, newer.state_fields)}): subscribe again, "
+                "for a new snapshot"
+            )
 
     def _wanted(self, fields: Fields) -> dict[str, dict[int, str]]:
         """The columns of a table of the chosen fields, each as stored column by class number."""
@@ -360,11 +370,13 @@ class Subscription:
         read = None if self._pin is None else self._pin.manifest
         restarted = oldest.parent is None and read is not None and oldest.created > read.created
         if restarted or versions[-1][0] < self.seen:
+            if read is not None and read.program == oldest.program:
+                self._require_fields(read, oldest)
             raise StateError(
                 f"loop {self.loop!r} was started anew after version {self.seen}: subscribe again, "
                 "for a snapshot of what it is now"
             )
-        if versions[0][0] > self.seen and oldest.parent is not None:
+        if versions[0][0] > self.seen and not _begins(oldest):
             if self._same_answer(read, oldest) if read else not Ledger.read(oldest).state:
                 return True
             raise self._deleted()
@@ -511,6 +523,11 @@ class Subscription:
             self._release()
             with contextlib.suppress(StateError):
                 self._store.close()
+
+
+def _begins(oldest: Manifest) -> bool:
+    """True if a loop has its first version: none before it was deleted, or has other fields."""
+    return oldest.parent is None and oldest.iteration == 0
 
 
 def _text(value: Any) -> Any:
