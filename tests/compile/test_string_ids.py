@@ -70,6 +70,7 @@ class {name}(Vertex):
 {scatter}
 """
 AS_NUMBER, AS_ID = "an id is used as a number", "a number is used as an id"
+HASHED = "hash() of a string is another number in each process"
 MIXED = "y is an id here and a number there"
 
 
@@ -126,6 +127,8 @@ NOT_IDS = {
     "list_of_both": ("init", "y = [self.id, 4]\nself.x = len(y)", AS_NUMBER),
     "key_function": ("init", "self.v = max([self.id, self.w], key=double)", AS_NUMBER),
     "is_": ("init", "self.flag = self.id is self.v", AS_NUMBER),
+    "hashed": ("init", "self.x = hash(self.id) % 8", HASHED),
+    "hashed_pair": ("init", "self.x = hash((self.x, self.w)) % 8", HASHED),
     "target": ("init", "for t in self.targets:\n    self.x += t.id", AS_NUMBER),
     "message": ("scatter", "self.emitAll(7)", AS_ID),
     "message_by_id": ("scatter", "self.emit(self.origin, 7)", AS_ID),
@@ -165,7 +168,17 @@ def test_numbers_in_place_of_ids_raise_in_one_line(tmp_path: Path) -> None:
 
 def test_vectors_of_ids_need_integers(tmp_path: Path) -> None:
     program = load(tmp_path, "IdVector", messages="Min(VertexId, size=2)")
-    assert "need a graph whose ids are integers" in answer(program, True)
+    assert "give it a graph whose ids are integers" in answer(program, True)
+
+
+@pytest.mark.parametrize("compiled", ["require", True, False])
+def test_ids_that_are_combined_as_numbers_need_integers(compiled: Any, tmp_path: Path) -> None:
+    """A sum of strings is no string, and an algebra of one's own sees numbers in place of them."""
+    last = "Algebra(VertexId, combine=lambda a, b: a if a > b else b, identity=INT_MIN)"
+    for name, messages in (("IdSum", "Sum(VertexId)"), ("LastId", last)):
+        said = answer(load(tmp_path, name, messages=messages), compiled)
+        assert "combines ids as numbers" in said
+        assert f"{name}.py:" in said
 
 
 ONLY_IDS = [

@@ -191,7 +191,10 @@ def test_a_graph_is_freed_with_its_last_reference_after_a_run(
     assert use()() is None
 
 
-def test_an_open_loop_keeps_few_files_of_those_that_were_closed(uncollected: None) -> None:
+def test_an_open_loop_keeps_few_files_of_those_that_were_closed(
+    uncollected: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arena, "_spare", arena._SpareFiles())  # those of this test alone
     with MainLoop(Degree, Graph.from_arrays(*NUMBERS), backend=BACKEND, loop="open") as beside:
         beside.query().close()
         assert_nothing_stays(lambda: a_loop(ShortestPaths, NUMBERS, 1, compiled=True))

@@ -131,6 +131,9 @@ class Odd(Stateful):
             return None
         return self.counts[key] / x
 
+    def same(self, key: int, x: float) -> bool:
+        return self.counts[key] == x
+
     def take(self, key: int) -> int | None:
         return self.counts.pop(key, None)
 
@@ -143,12 +146,14 @@ class Odd(Stateful):
 
 def test_calls_that_leave_64_bits_or_raise_are_told_as_by_python(kernels: set[int]) -> None:
     plain = Odd()
-    calls: Sequence[tuple[str, tuple[int, ...]]] = [
+    calls: Sequence[tuple[str, tuple[float, ...]]] = [
         ("add", (1, 1 << 62)), ("add", (1, 1 << 62)), ("add", (1, (1 << 62) - 1)),
         ("ratio", (1, 3)),
         ("ratio", (1, 0)), ("ratio", (2, 0)), ("ratio", (2, 5)), ("drop", (2,)), ("first", (2, -1)),
         ("first", (2, 4)), ("first", (2, 5)), ("take", (2,)), ("take", (2,)), ("drop", (1,)),
         ("add", (1, -(1 << 63))), ("add", (1, -1)), ("add", (1, 5)),
+        ("first", (4, (1 << 53) + 1)), ("ratio", (4, 3)), ("same", (4, 2.0**53)), ("take", (4,)),
+        ("first", (4, 1 << 53)), ("ratio", (4, 3)), ("same", (4, 2.0**53)), ("take", (4,)),
     ] * 3  # fmt: skip
     with StatefulLoop(Odd, backend="memory://odd", compiled="require") as flow:
         futures = [getattr(flow, name).submit(*given) for name, given in calls]

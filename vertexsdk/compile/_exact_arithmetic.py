@@ -16,7 +16,8 @@ from numba.extending import intrinsic
 
 from vertexsdk.arrays.jit import njit
 
-_WHOLE = float(1 << 53)  # up to here ints are floats exactly
+_INTS = np.int64(1 << 53)  # up to here ints are floats exactly; the next one is rounded to it
+_WHOLE = float(_INTS)
 _END = 2.0**63
 INT_MIN = np.int64(-(1 << 63))  # Numba takes the literal for a uint64
 
@@ -51,7 +52,7 @@ def leave() -> None:
 @njit
 def exact(x: Any) -> float:
     """Return an int as a float that compares as it does."""
-    if not -_WHOLE <= x <= _WHOLE:
+    if not -_INTS <= x <= _INTS:
         raise ArithmeticError("no float is equal to the int")
     return float(x)
 

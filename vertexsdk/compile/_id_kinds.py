@@ -42,6 +42,7 @@ _EMPTY = ((list, ("list", ANY)), (set, ("set", ANY)), (dict, ("dict", ANY, ANY))
 
 _AS_NUMBER = "ids are strings and an id is used as a number"
 _AS_ID = "ids are strings and a number is used as an id"
+_HASHED = "ids are strings and hash() of a string is another number in each process"
 
 
 def check_id_kinds(spec: ClassSpec, roots: Iterable[str]) -> None:
@@ -54,8 +55,8 @@ def check_id_kinds(spec: ClassSpec, roots: Iterable[str]) -> None:
     Raises:
         CannotCompile: naming the line where an id is used as a number, or a number as an id.
     """
-    if (name := vectors_of_ids(spec)) is not None:
-        raise CannotCompile.in_class(spec, f"ids are strings and {name}: vectors of them", name)
+    if (needs := needs_integers(spec)) is not None:
+        raise CannotCompile.in_class(spec, f"ids are strings and {': '.join(needs)}", needs[0])
     kinds = _Kinds(spec)
     for _ in range(_PASSES):
         kinds.changed = False
@@ -70,13 +71,20 @@ def check_id_kinds(spec: ClassSpec, roots: Iterable[str]) -> None:
     raise CannotCompile.in_class(spec, "ids are strings, and a name has no kind of value")
 
 
-def vectors_of_ids(spec: ClassSpec) -> str | None:
-    """Return the name of the first field that is a vector of ids, or "messages", or None."""
+def needs_integers(spec: ClassSpec) -> tuple[str, str] | None:
+    """Return what a class does with ids that strings have no meaning for, or None.
+
+    Returns:
+        The name of the field, or "messages"; and what they are.
+    """
+    algebra = spec.algebra
     declared: dict[str, StateField | Algebra] = dict(spec.states)
-    if spec.algebra is not None:
-        declared["messages"] = spec.algebra
+    if algebra is not None:
+        declared["messages"] = algebra
+        if algebra.type is VertexId and algebra.kind not in ("min", "max", "latest"):
+            return "messages", f"{algebra} combines ids as numbers"
     vectors = (n for n, f in declared.items() if f.type is VertexId and f.size is not None)
-    return next(vectors, None)
+    return next(((name, "vectors of VertexId") for name in vectors), None)
 
 
 def _holds_id(kind: Kind) -> bool:
@@ -504,8 +512,8 @@ class _Kinds:
         first = kinds[0]
         if function is len and first != ID:
             return NUMBER
-        if function is hash and _comparable(first, first):
-            return NUMBER  # which Python does not say either
+        if function is hash and _holds_id(first):
+            raise self.fail(node, _HASHED)
         if function in (min, max):
             one = self.elements(first, node, ordered=False) if len(kinds) == 1 else ANY
             kind = one if len(kinds) == 1 else self.joined(kinds, node)

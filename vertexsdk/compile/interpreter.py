@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.arrays.packed_strings import unpack_strings
 from vertexsdk.compile._arithmetic import interpreted_class
-from vertexsdk.compile._id_kinds import vectors_of_ids
+from vertexsdk.compile._id_kinds import needs_integers
 from vertexsdk.compile._intrinsics import random_key, random_step, random_unit
 from vertexsdk.compile._method_kernels import BLOCK
 from vertexsdk.compile._python_values import (
@@ -228,10 +228,10 @@ class InterpretedMethods(Methods):
         super().__init__(plan, kind, num_vertices)
         self.names = names
         self.vertex = new_cursor(self.spec, plan.params, num_vertices, plan.sees, names)
-        if names is not None and (name := vectors_of_ids(self.spec)) is not None:
+        if names is not None and (needs := needs_integers(self.spec)) is not None:
             raise ProgramError(
-                f"{self.spec.file}:{self.spec.line}: {self.spec.name}: {name}: vectors of VertexId "
-                "need a graph whose ids are integers"
+                f"{self.spec.file}:{self.spec.line}: {self.spec.name}: {': '.join(needs)}; give it "
+                "a graph whose ids are integers"
             )
 
     def _cursor(self, v: VertexArrays, log: MutationLog) -> Cursor:
