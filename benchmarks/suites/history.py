@@ -5,7 +5,7 @@ A case is a program, or one and how it ends.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -173,8 +173,12 @@ def _targets() -> Iterator[Target[Results]]:
     yield Target("the mean regret of the choice", Results.mean_regret, _REGRET, "", False)
 
 
+def _changes(r: Results) -> list[str]:
+    """The heads of the columns by number of changes."""
+    return [f"{n:,} change{'s'[: n > 1]}" for n in r.sizes.changes]
+
+
 def _table(r: Results, partitions: int) -> Table | None:
-    head = ["program", "from scratch", *(f"{n:,} change{'s'[: n > 1]}" for n in r.sizes.changes)]
     rows = []
     for program in PROGRAMS:
         row = [program, r.seconds(program, f"{partitions} run")]
@@ -182,31 +186,35 @@ def _table(r: Results, partitions: int) -> Table | None:
             took, gain = r.answer(program, partitions, count), r.gain(program, partitions, count)
             row.append("–" if took is None else f"{cells.seconds(took)} ({gain:.1f} ×)")
         rows.append(row)
-    return filled(head, rows)
+    return filled(["program", "from scratch", *_changes(r)], rows)
+
+
+def _shares(
+    r: Results,
+    partitions: int,
+    head: str,
+    figure: str,
+    form: str,
+    share: Callable[[Results, str, int, int], float | None],
+    percent: str,
+) -> Table | None:
+    """A figure of each program that has it, and a share for each number of changes."""
+    rows = []
+    for program in PROGRAMS:
+        value = r.median(program, f"{partitions} {figure}")
+        if value is not None:
+            shares = [share(r, program, partitions, n) for n in r.sizes.changes]
+            parts = ["–" if x is None else f"{format(100.0 * x, percent)} %" for x in shares]
+            rows.append([program, format(value, form), *parts])
+    return filled(["program", head, *_changes(r)], rows)
 
 
 def _work(r: Results, partitions: int) -> Table | None:
-    head = ["program", "a run", *(f"{n:,} change{'s'[: n > 1]}" for n in r.sizes.changes)]
-    rows = []
-    for program in PROGRAMS:
-        run = r.median(program, f"{partitions} run updates")
-        if run is not None:
-            shares = [r.share(program, partitions, n) for n in r.sizes.changes]
-            parts = ["–" if x is None else f"{100.0 * x:.3g} %" for x in shares]
-            rows.append([program, f"{run:,.0f}", *parts])
-    return filled(head, rows)
+    return _shares(r, partitions, "a run", "run updates", ",.0f", Results.share, ".3g")
 
 
 def _choice(r: Results, partitions: int) -> Table | None:
-    head = ["program", "bytes per edge", *(f"{n:,} change{'s'[: n > 1]}" for n in r.sizes.changes)]
-    rows = []
-    for program in PROGRAMS:
-        size = r.median(program, f"{partitions} bytes")
-        if size is not None:
-            regrets = [r.regret(program, partitions, n) for n in r.sizes.changes]
-            parts = ["–" if x is None else f"{100.0 * x:.0f} %" for x in regrets]
-            rows.append([program, f"{size:.1f}", *parts])
-    return filled(head, rows)
+    return _shares(r, partitions, "bytes per edge", "bytes", ".1f", Results.regret, ".0f")
 
 
 def _sections(r: Results) -> list[tuple[str, Parts]]:

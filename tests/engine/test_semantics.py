@@ -381,7 +381,7 @@ class FallsByState(Vertex):
             self.emit(target, self.says + target.id)
 
 
-class FallsTimes(Falls):
+class FallsByInverse(Falls):
     messages = Algebra(
         float, combine=lambda a, b: a + b, identity=0.0, inverse=lambda a: -a,
         samples=[0.0, 1.0, 3.0],
@@ -404,7 +404,7 @@ class FallsInVectors(Vertex):
 
 
 @pytest.mark.parametrize(
-    "program", [Falls, FallsAlongEdges, FallsByState, FallsTimes, FallsInVectors]
+    "program", [Falls, FallsAlongEdges, FallsByState, FallsByInverse, FallsInVectors]
 )
 @pytest.mark.sample(5)
 def test_a_float_that_is_replaced_leaves_no_trace(program: Any, execute: Any) -> None:

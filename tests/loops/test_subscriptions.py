@@ -316,7 +316,7 @@ def test_a_loop_that_was_started_anew() -> None:
 
 
 class Hops(Vertex):
-    """As `wcc`, under another name of its field, and with one more."""
+    """As `wcc`, with one more field."""
 
     component: int = state(0)
     hops: int = state(0)

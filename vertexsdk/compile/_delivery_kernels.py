@@ -420,13 +420,12 @@ def deliver_source(algebra: Algebra, *, python: bool = False) -> str:
             user_function(algebra.combine, "_combine", globals_)
             if algebra.inverse is not None:
                 user_function(algebra.inverse, "_inverse", globals_)
-        kind = "inverse" if not vector else "user"
+        kind = "user" if vector else "inverse"
     else:
         globals_.functions["_combine"] = (
             f"@_jit(inline='always')\ndef _combine(a, b):\n    return {COMBINE[kind]}"
         )
         kind = "user" if kind == "any" else kind
-    law = kind in ("min", "max", "latest") or algebra.by_difference
     floating = algebra.dtype.kind == "f"
     if vector:
         same = (
@@ -445,7 +444,7 @@ def deliver_source(algebra: Algebra, *, python: bool = False) -> str:
         cast = f"{CAST[algebra.dtype.kind]}(x)"
     useful = "True" if vector else _USEFUL.get(kind, "True")
     body = _BODY.format(
-        apply=_APPLY[kind if law else "user", vector].strip(),
+        apply=_APPLY["user" if algebra.recombines else kind, vector].strip(),
         same=same,
         useful=useful,
         set=_SET_ROW if vector and not python else "A[k] = x",

@@ -216,8 +216,7 @@ class Delivery:
 
     def _pull(self, msg: Array, agg: Array, lo: int = 0, hi: int | None = None) -> None:
         """Recompute the aggregates of slots lo..hi."""
-        cuts = self.topology.in_cuts(self._parts)
-        cuts = np.unique(np.clip(cuts, lo, hi))
+        cuts = np.clip(self.topology.in_cuts(self._parts), lo, hi)
         self._read_rows(self.module.pull, cuts, msg, agg, self.algebra.identity)
         self.due = False
 
@@ -317,8 +316,7 @@ class Delivery:
         ]
         self.pulled |= sum(len(r) for r in regions) > slots // 16
         if self.pulled:
-            slots_marked: Array = marked(self.ch)
-            return slots_marked
+            return marked(self.ch)
         return np.sort(np.concatenate([*regions, np.empty(0, np.int32)]))
 
     def _combine_marked(self, changed: Array, msg: Array, agg: Array) -> None:

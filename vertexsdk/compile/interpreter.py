@@ -464,8 +464,7 @@ class InterpretedMethods(Methods):
     def _scatter_derived(self, scope: Scope, todo: Array) -> int:
         v, delivery, t = scope.v, scope.delivery, scope.v.topology
         edges, sources = entries_of(todo, t.start, t.stop)
-        values, reverse = (None if x is None else x[edges] for x in (t.value, t.reverse))
-        along = Edges(t.target[edges], values, reverse)
+        along = Edges.numbered(t, edges)
         old = filled(len(edges), self.algebra)
         if scope.iteration > 0:
             old = self.offers(v, sources, along)

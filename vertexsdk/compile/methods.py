@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from numpy.typing import NDArray
 
@@ -29,6 +29,12 @@ class Edges:
     target: Array
     value: Array | None = None
     reverse: Array | None = None
+
+    @classmethod
+    def numbered(cls, topology: Any, edges: Array) -> Self:
+        """The edges of a topology with some numbers."""
+        t = topology
+        return cls(t.target[edges], *(x if x is None else x[edges] for x in (t.value, t.reverse)))
 
 
 @dataclass(frozen=True, slots=True)

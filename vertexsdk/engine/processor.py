@@ -94,7 +94,7 @@ class Processor:
         made = Delivery(topology, self.algebra, plan.shape, self.module, plan.threads)
         if topology.partitions == 1:
             made.lazy = plan.always
-        elif self.algebra.kind not in ("min", "max", "latest") and not self.algebra.by_difference:
+        elif self.algebra.recombines:
             made.local = topology.n
         if plan.shape == "derived":
             # no messages are kept: rows are recomputed from the state of their sources

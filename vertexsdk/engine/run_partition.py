@@ -390,10 +390,9 @@ def _divided(part: Processor, read: Sequence[tuple[Columns, dict[str, Any]]]) ->
     if plan.shape == "edge":
         t = v.topology
         edges, sources = entries_of(np.arange(n, dtype=np.int32), t.start[:n], t.stop)
-        along = Edges(
-            t.target[edges], *(x if x is None else x[edges] for x in (t.value, t.reverse))
+        v.msg[edges] = part.methods[0].offers(
+            replace(v, tracked=v.states), sources, Edges.numbered(t, edges)
         )
-        v.msg[edges] = part.methods[0].offers(replace(v, tracked=v.states), sources, along)
     yield from _combine(part)
     waiting = np.concatenate(pending)
     waiting = waiting[np.isin(waiting, ids)]

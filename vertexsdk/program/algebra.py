@@ -114,6 +114,11 @@ class Algebra:
         """
         return self.inverse is not None and self.dtype.kind != "f"
 
+    @property
+    def recombines(self) -> bool:
+        """True if a changed message has all messages to its target combined anew."""
+        return self.kind not in ("min", "max", "latest") and not self.by_difference
+
     def combined(self, a: Any, b: Any) -> Any:
         """Return `combine(a, b)` as the type of messages has it: an int wraps around."""
         x = self.combine(a, b)
