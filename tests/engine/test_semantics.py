@@ -177,6 +177,34 @@ def test_sending_creates_the_vertex(execute: Any) -> None:
     assert born == {-3: 3, -2: 3, -1: 3, 1: 3, 2: 3, 3: 3}
 
 
+class Announced(Vertex):
+    """`scatter` counts its calls; gathering changes the state of those that hear something."""
+
+    heard: int = state(0)
+    calls: int = state(0)
+    messages = Sum(int)
+
+    def gather(self, iteration, source, delta):
+        self.heard = delta.value
+
+    def scatter(self, iteration):
+        self.calls += 1
+        if self.id > 0:
+            self.emitAll(1)
+            if len(self.targets) == 0:
+                self.emit(-self.id, 0)  # the identity: there is nothing to hear
+
+
+def test_a_field_that_only_scatter_changes_is_no_reason_to_scatter(execute: Any) -> None:
+    calls, _ = execute(Announced, [(1, 2)], "calls", [7])
+    assert calls[1] == calls[7] == 1
+    assert calls[2] == 2
+
+
+def test_a_vertex_that_was_created_scatters_once_it_has_gathered(execute: Any) -> None:
+    assert execute(Announced, [(1, 2)], "calls")[0] == {-2: 1, 1: 1, 2: 2}
+
+
 class Order(Vertex):
     heard: int = state(0)
     messages = Latest(int)

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.support.written_classes import written_class
 from vertexsdk import Vertex
 
-_ALGEBRAS = ["Latest(int)", "Latest(int)", "Min(int)", "Max(int)", "Sum(int)"]
+_ALGEBRAS = ["Latest(int)", "Latest(int)", "Min(int)", "Max(int)", "Sum(int)", "Sum(float)"]
 _ATOMS = ["self.a", "self.b", "len(self.targets)", "self.c"]
 
 
@@ -68,8 +68,12 @@ class RandomProgram:
 
     def _gathered(self) -> list[str]:
         """Statements that set `total` from what is gathered."""
+        modulus = self.chance.choice([5, 64])
+        if self.algebra == "Sum(float)":
+            return ["        total = 3", "        if delta.value < 1e200:",
+                    f"            total = int(delta.value) % {modulus}"]  # fmt: skip
         if self.algebra != "Latest(int)":
-            return [f"        total = delta.value % {self.chance.choice([5, 64])}"]
+            return [f"        total = delta.value % {modulus}"]
         combined = self.chance.choice(
             ["total + delta.values[k]", "total * 3 + delta.values[k] + k",
              "max(total, delta.values[k])"]
@@ -110,6 +114,8 @@ class RandomProgram:
     def _emission(self) -> list[str]:
         chance = self.chance
         value = self._value(["self.a", "self.b"])
+        if self.algebra == "Sum(float)" and chance.random() < 0.5:
+            value = f"(1e250 if {self._condition(['self.a', 'self.b'])} else {value})"
         if chance.random() < 0.25:
             along = chance.choice(
                 ["target.id != self.id", *(["not target.reverse"] * (self.direction == "both"))]

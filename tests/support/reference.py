@@ -4,10 +4,11 @@ Nothing here is fast and nothing is shared with the engine. Every vertex is an o
 keeps the latest message sent along it, and every iteration combines all messages from scratch:
 
 - iteration 0 is `init`, then `scatter`, on every vertex; iteration 1 gathers on every vertex;
-- later, a vertex gathers when the messages to it changed, and scatters when its state or its
-  targets did;
+- later, a vertex gathers when the messages to it changed;
+- after it has gathered, a vertex scatters when its state or its targets changed;
 - a vertex whose targets were changed by its scatter gathers and scatters in the next iteration;
-- a vertex which is sent to and is not there begins with `init` in the next iteration;
+- a vertex which is sent to and is not there begins with `init` in the next iteration,
+  gathers and scatters;
 - where a class has `next_round` and there is nothing to gather, it is called on every vertex in the
   next iteration; those it changes scatter, and gather and scatter in the one after it;
 - vertices are visited in ascending order of id, and sums are taken in that order.
@@ -137,13 +138,15 @@ def _run(loop: Loop, limit: int | None) -> Reference:
     loop.close()
     previous: dict[Any, list[Message]] = {}
     box, unknown = loop.deliver()
-    fresh = set(loop.nodes)
+    fresh = set(loop.nodes)  # gather whatever they hear
+    due: set[Any] = set()  # scatter whatever they gather
     begins = False  # the iteration begins a round
     while limit is None or result.iterations < limit:
         result.iterations += 1
         for v in sorted(unknown):
             loop.call(loop.create(v, loop.program.classes[0], []), "init")
             fresh.add(v)
+            due.add(v)
         active = []
         for node in loop.ascending():
             v, every = node.vertex.id, loop.every[node.spec.name]
@@ -157,14 +160,15 @@ def _run(loop: Loop, limit: int | None) -> Reference:
                 result.updates += _gather(loop, node, result.iterations, box.get(v, []))
         restless, moved = False, set()
         for node in active:
-            if node.vertex.id in fresh or _must_scatter(node, loop.volatile[node.spec.name]):
+            if node.vertex.id in due or _must_scatter(node, loop.volatile[node.spec.name]):
                 loop.scatter(node, result.iterations)
                 restless |= loop.every[node.spec.name]
                 moved.add(node.vertex.id)
         read = loop.values
         loop.close()
         restless |= any(loop.every.values()) and not begins and not same(read, loop.values)
-        previous, fresh = box, moved if begins else set()
+        previous, due = box, moved if begins else set()
+        fresh = set(due)
         box, unknown = loop.deliver()
         if loop.converged(result.iterations):
             break
