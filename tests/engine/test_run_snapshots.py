@@ -243,6 +243,25 @@ def test_a_run_goes_on_with_another_number_of_partitions(kind: str, tmp_path: Pa
             break
 
 
+@pytest.mark.parametrize("name", ["cores", "prioritised"])
+def test_a_round_goes_on_with_another_number_of_partitions(name: str) -> None:
+    """The vertices that it has changed scatter once more, wherever they are."""
+    resumed = 0
+    for number in itertools.count(seed()):
+        drawn = BuiltIn(number, [name])
+        wanted, counts = drawn.run(f"memory://rounds-{number}", drawn.partitions)
+        for at in range(3, counts["iterations"] + 1):
+            url = f"memory://rounds-{number}-{at}"
+            with interrupted(at, 0, RuntimeError("killed")), pytest.raises(RunError):
+                drawn.run(url, drawn.partitions, snapshot_every=1)
+            got, statistics = drawn.run(url, drawn.partitions % 3 + 1, resume=True)
+            assert 1 <= statistics["resumed_at"] < at
+            assert equal(got, wanted), (number, drawn.partitions, at)
+            resumed += 1
+        if resumed >= 10:
+            break
+
+
 class Trails(Vertex):
     """Sends each target something of its own, and keeps what came last."""
 

@@ -41,7 +41,7 @@ from vertexsdk.engine.phases import PhaseTimer
 from vertexsdk.engine.snapshots import SnapshotPart, SnapshotRequest
 from vertexsdk.engine.supersteps import RunPosition
 from vertexsdk.errors import InputError, LostError, StateError, VertexError
-from vertexsdk.graph.changes.deltas import Deltas
+from vertexsdk.graph.changes.deltas import INTEGER_IDS, Deltas
 from vertexsdk.graph.checkpoint import STATE_NAMES, put_names, put_state_names, state_names
 from vertexsdk.graph.graph import Graph
 from vertexsdk.graph.topology.name_codes import NameCodes, code_step
@@ -312,7 +312,7 @@ class LoopEngine:
             columns["source"], columns["target"] = np.split(codes, 2)
             return encode_bytes(columns | self._new_names())
         if len(changes.kind) and not changes.are_integers:
-            raise InputError("the graph's ids are integers; so must be those of its changes")
+            raise InputError(INTEGER_IDS)
         if command.ref is not None and command.ref.bytes > BY_SEGMENT:
             return command.ref
         columns["source"], columns["target"] = (

@@ -23,7 +23,7 @@ from vertexsdk.engine.commands import BeginRun, Counts, LoopCommand, LoopReport,
 from vertexsdk.engine.iterations import Iterations, make_master
 from vertexsdk.engine.loop_names import loop_of_snapshots
 from vertexsdk.engine.master import IterationStats
-from vertexsdk.engine.processor import Processor, merged
+from vertexsdk.engine.processor import Processor
 from vertexsdk.engine.snapshot_writer import SnapshotWriter, WriteSnapshot
 from vertexsdk.engine.snapshots import SnapshotRequest
 from vertexsdk.engine.supersteps import RunPosition, Steps, SuperstepEnd, end_superstep
@@ -333,7 +333,7 @@ def _read(
     with store.naming_segment(ref):
         meta = accepted_values(store.table(ref).meta, _META)
         n = len(columns["id"]) if "id" in columns else 0
-        for name in ("pending", "once.vertex"):
+        for name in ("pending", "moved", "once.vertex"):
             places = columns.get(name, _NOBODY)
             if len(places) and not 0 <= places.min() <= places.max() < n:
                 raise CorruptError(f"column {name!r} has a vertex that is not there")
@@ -360,7 +360,7 @@ def _divided(part: Processor, read: Sequence[tuple[Columns, dict[str, Any]]]) ->
         )
     ids, n = v.topology.ids, v.topology.n
     restored = np.zeros(n, np.bool_)
-    pending, same = [ids[:0]], np.zeros(n, np.bool_)
+    waiting, same = {"pending": [ids[:0]], "moved": [ids[:0]]}, np.zeros(n, np.bool_)
     for columns, meta in read:
         then = columns["id"]
         rows = np.flatnonzero(np.isin(then, ids))
@@ -375,7 +375,8 @@ def _divided(part: Processor, read: Sequence[tuple[Columns, dict[str, Any]]]) ->
         if v.gathered is not None:
             v.gathered[at] = columns["gathered"][rows]
             same[at] = _equal(columns["gathered"], columns["agg"])[rows]
-        pending.append(then[columns["pending"]])
+        for name, some in waiting.items():
+            some.append(then[columns[name]])
         if "once.vertex" in columns:
             for k, vertex in enumerate(then[columns["once.vertex"]].tolist()):
                 there = int(np.searchsorted(ids, vertex))
@@ -394,9 +395,9 @@ def _divided(part: Processor, read: Sequence[tuple[Columns, dict[str, Any]]]) ->
             replace(v, tracked=v.states), sources, Edges.numbered(t, edges)
         )
     yield from _combine(part)
-    waiting = np.concatenate(pending)
-    waiting = waiting[np.isin(waiting, ids)]
-    v.pending = merged(np.searchsorted(ids, waiting).astype(np.int32))
+    for name, some in waiting.items():
+        here = np.intersect1d(np.concatenate(some), ids)
+        setattr(v, name, np.searchsorted(ids, here).astype(np.int32))
     if v.gathered is not None:
         v.gathered[:n][same] = v.agg[:n][same]
         v.gathered[n:] = v.agg[n:]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from vertexsdk.errors import InputError, excerpt
 from vertexsdk.graph.changes.changes import Changes
-from vertexsdk.graph.changes.deltas import Deltas
+from vertexsdk.graph.changes.deltas import INTEGER_IDS, Deltas
 from vertexsdk.graph.changes.table import unfit_values
 from vertexsdk.graph.load.tables import is_table
 from vertexsdk.graph.topology.edge_attributes import (
@@ -62,7 +62,7 @@ def cast_changes(
         return batch
     source, target = batch.source, batch.target
     if integers and len(batch.kind) and not batch.are_integers:
-        raise InputError("the graph's ids are integers; so must be those of its changes")
+        raise InputError(INTEGER_IDS)
     if not integers:
         source, target = batch.strings()
     values = _values(batch.value, value)

@@ -18,6 +18,12 @@ from vertexsdk.graph.changes.changes import Changes, _ids
 from vertexsdk.program.program import Program
 from vertexsdk.state.stored_pickles import unpickle
 
+# Said where changes have string ids and the graph does not.
+INTEGER_IDS = (
+    "the graph's ids are integers; so must be those of its changes (a graph of string ids that "
+    "begins without edges is Graph.empty(str))"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Sent:
@@ -136,7 +142,7 @@ class Deltas(Changes):
             InputError: an id is a string where the graph's are integers.
         """
         if integers and not all(isinstance(s.vertex, int) for s in sent):
-            raise InputError("the graph's ids are integers; so must be those of its changes")
+            raise InputError(INTEGER_IDS)
         if not integers:
             sent = [Sent(s.at, str(s.vertex), s.kind, s.value) for s in sent]
         return replace(self, sent=tuple(sent))
