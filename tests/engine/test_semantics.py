@@ -300,6 +300,40 @@ def test_changes_within_the_tolerance_are_not_sent(execute: Any) -> None:
     assert value[2] == 0.5  # after 8, 4, 2: 1 is within the tolerance of 2, 0.5 is not
 
 
+class Zeros(Vertex):
+    """Those of an even number send -0.0, the others 0.0."""
+
+    sign: float = state(0.0)
+    messages = Min(float)
+
+    def gather(self, iteration, source, delta):
+        self.sign = math.copysign(1.0, delta.value)
+
+    def scatter(self, iteration):
+        self.emitAll(-0.0 if self.id % 2 == 0 else 0.0)
+
+
+class VectorsOfZeros(Zeros):
+    zeros: float = state(-0.0, size=2)
+    messages = Max(float, size=2)
+
+    def init(self):
+        self.zeros[0] = -0.0 if self.id % 2 == 0 else 0.0
+
+    def gather(self, iteration, source, delta):
+        self.sign = math.copysign(1.0, delta.value[0]) + math.copysign(1.0, delta.value[1])
+
+    def scatter(self, iteration):
+        self.emitAll(self.zeros)
+
+
+@pytest.mark.parametrize(("program", "sign"), [(Zeros, 1.0), (VectorsOfZeros, 2.0)])
+def test_a_zero_has_no_sign_in_min_and_max(program: Any, sign: float, execute: Any) -> None:
+    edges = [(1, 5), (2, 5), (1, 6), (3, 6), (2, 7), (4, 7)]
+    signs, _ = execute(program, edges, "sign")
+    assert [signs[v] for v in (5, 6, 7)] == [sign] * 3
+
+
 class Vectors(Vertex):
     seen: int = state(0, size=3)
     messages = Max(int, size=3)

@@ -185,6 +185,7 @@ def test_a_field_that_methods_change_begins_every_answer(tmp_path):
 class Spread(Vertex):
     least: float = state(9.0)
     messages = Min(float)
+    always = True  # so no history is kept
 
     def gather(self, iteration, source, delta):
         if delta.value < self.least:

@@ -207,6 +207,8 @@ def _gather(loop: Loop, node: Node, iteration: int, messages: list[Message]) -> 
     delta = Delta()
     if not isinstance(algebra, Latest):
         delta.value = copied(fold(algebra, values))
+        if algebra.kind in ("min", "max") and algebra.dtype.kind == "f":
+            delta.value += 0.0  # a zero has no sign
     else:
         plain = algebra.dtype == object or any(isinstance(x, str) for x in values)
         delta.values = values if plain else np.array(values, algebra.dtype)

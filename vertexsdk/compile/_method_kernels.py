@@ -356,6 +356,11 @@ _delta = scratch[:n]"""
     else:
         source = "AGG"
         take = "_delta = AGG[_i]"
+        if spec.algebra is not None and spec.algebra.unsigned_zeros:
+            if spec.algebra.size is None:
+                take += " + 0.0"
+            else:
+                take += "\nfor _k in range(_delta.shape[0]):\n    _delta[_k] += 0.0"
     guard = ""
     if logs:
         guard = "if L_n[0] > L_k.shape[0]:\n    L_n[0] = before\n" + textwrap.indent(

@@ -354,6 +354,8 @@ class InterpretedMethods(Methods):
                 vertex.gather(iteration, -1, delta)
         else:
             aggregated = v.agg[todo]
+            if algebra.unsigned_zeros:
+                aggregated += 0.0
             inputs: Any = aggregated if aggregated.ndim > 1 else aggregated.tolist()
             if names is not None:
                 inputs = [names.decode(x) for x in inputs]
@@ -596,10 +598,13 @@ def combiner(algebra: Algebra) -> Callable[[Any, Any], Any]:
 def fold(algebra: Algebra, values: list[Any]) -> Any:
     """Combine messages of a program whose classes have different algebras."""
     combine = combiner(algebra)
+    value: Any
     if algebra.size is not None:
-        return reduce(combine, values, np.full(algebra.size, algebra.identity, algebra.dtype))
-    value = reduce(combine, values, algebra.identity)
-    return float(value) if algebra.dtype.kind == "f" else value
+        value = reduce(combine, values, np.full(algebra.size, algebra.identity, algebra.dtype))
+    else:
+        value = reduce(combine, values, algebra.identity)
+        value = float(value) if algebra.dtype.kind == "f" else value
+    return value + 0.0 if algebra.unsigned_zeros else value
 
 
 def new_cursor(

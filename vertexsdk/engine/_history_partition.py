@@ -37,7 +37,7 @@ from vertexsdk.engine._recomputed_partition import MUCH, FollowingPartition
 from vertexsdk.engine.adjacency import RowTopology, distinct
 from vertexsdk.engine.arena import Arena
 from vertexsdk.engine.commands import AnswerStart, LoopReport
-from vertexsdk.engine.iterations import Iterations, make_master
+from vertexsdk.engine.iterations import Iterations, combining, make_master
 from vertexsdk.engine.master import IterationStats, Master
 from vertexsdk.engine.new_partition import NewPartition
 from vertexsdk.engine.partition_graph import ResolvedChanges
@@ -67,24 +67,33 @@ class History:
         self.arena = arena
         self.fields = {"at": np.int32, "sent": np.bool_, **fields}
 
-    def create(self, place: Array, columns: Columns) -> None:
-        """Begin with these entries, ascending by iteration for each place.
+    def create(self, parts: Iterable[tuple[Array, Columns]]) -> None:
+        """Begin with entries, in parts that ascend by iteration.
 
         Args:
-            place: the place of each (int32[k]), ascending.
-            columns: by name, without those that are not known of mirrors.
+            parts: the distinct places of entries (int[k]), and their columns.
         """
-        n = self.arena.length("ids")
-        lengths = np.bincount(place, minlength=n)
+        parts = list(parts)
+        lengths = np.zeros(self.arena.length("ids"), np.int64)
+        for places, _ in parts:
+            lengths[places] += 1
+        following = self._make_room(lengths)
+        all_columns = {name: self._column(name) for name in self.fields}
+        for places, columns in parts:
+            at = following[places]
+            following[places] += 1
+            for name, column in all_columns.items():
+                column[at] = columns[name]
+
+    def _make_room(self, lengths: Array) -> Array:
+        """Have room for so many entries of each place; return where those of each begin."""
         room = lengths + lengths // 4
-        starts = np.cumsum(room) - room
+        starts: Array = np.cumsum(room) - room
         for name, values in zip(_ROWS, (starts, starts + lengths, room), strict=True):
-            self.arena.resize(name, n, np.int64)[...] = values
-        at, _ = self.entries_of(np.arange(n))
+            self.arena.resize(name, len(lengths), np.int64)[...] = values
         self._resize(int(room.sum()))
-        for name in self.fields:
-            self._column(name)[at] = columns[name]
-        self.arena.meta["history.entries"] = len(place)
+        self.arena.meta["history.entries"] = int(lengths.sum())
+        return starts
 
     def _column(self, name: str) -> Array:
         return self.arena[f"history.{name}"]
@@ -162,7 +171,10 @@ class History:
         """Keep these places only, in this order; their entries lie close together then."""
         at, place = self.entries_of(places)
         kept = {name: column[at] for name, column in self.columns().items()}
-        self.create(place.astype(np.int32), kept)
+        self._make_room(np.bincount(place, minlength=self.arena.length("ids")))
+        at, _ = self.entries_of(np.arange(self.arena.length("ids")))
+        for name in self.fields:
+            self._column(name)[at] = kept[name]
 
 
 class Refinement:
@@ -222,7 +234,7 @@ class Refinement:
         stop = self._length + count
         if stop > len(self._columns["at"]):
             for name, column in self._columns.items():
-                longer = np.empty(2 * stop, column.dtype)
+                longer = np.empty((2 * stop, *column.shape[1:]), column.dtype)
                 longer[: self._length] = column[: self._length]
                 self._columns[name] = longer
         numbers, link = np.arange(self._length + 1, stop + 1), self._last[place]
@@ -255,7 +267,7 @@ class Refinement:
     def values(self, name: str, entry: Array, default: Any) -> Array:
         """The values of a column at entries that `latest` told; a default where there is none."""
         new, old = self._columns[name], self.old[name]
-        values = np.full(len(entry), default, old.dtype)
+        values = np.full((len(entry), *old.shape[1:]), default, old.dtype)
         for chosen, column, at in (entry > 0, new, entry - 1), (entry < 0, old, -1 - entry):
             values[chosen] = column[at[chosen]]
         return values
@@ -302,7 +314,8 @@ _END = np.uint8(4)  # bit of the column "dirty": an edge at the vertex has chang
 _FEW = 1 << 16  # messages that are looked at sooner than a graph is arranged
 _WORTH = 8  # an answer from scratch takes so many times what an attempt may cost
 _PAUSE = 31  # answers without an attempt, at most
-_OTHERS = 8  # answers from `init` that are recorded, though the next one is to begin with it too
+_ONE_EDGE = 2  # the size of a change of one edge
+_OTHERS = 2  # answers from `init` that are recorded, though the next one is to begin with it too
 _FIRST = 3  # times as long as later it takes to look at a message for the first time
 _MOST = 8  # entries of the history for each vertex and edge
 
@@ -311,7 +324,8 @@ _MOST = 8  # entries of the history for each vertex and edge
 class _Attempts:
     """The attempts to refine iterations that were given up, and what follows from them.
 
-    Changes are of the same size where the bit length of the number of their ends is the same.
+    Changes are of the same size where the bit length of the number of their ends is the same. Where
+    an attempt is given up, those after more changes would be too.
 
     Attributes:
         pause: by size, how many answers begin with `init` after an attempt that was given up.
@@ -323,20 +337,35 @@ class _Attempts:
     left: dict[int, int] = field(default_factory=dict)
     others: int = 0
 
+    def waits(self, size: int) -> bool:
+        """Return whether the answer after so many changes is to begin with `init`."""
+        return self._left(size) > 0
+
     def given_up(self, size: int) -> None:
-        """Note an attempt that was given up."""
+        """Note an attempt that was given up, as one after fewer changes was, if any."""
+        size = min([size, *(known for known, pause in self.pause.items() if pause)])
         self.left[size] = self.pause[size] = min(2 * self.pause.get(size, 0) + 1, _PAUSE)
 
     def done(self, size: int) -> None:
-        """Note an attempt that came to an answer."""
-        self.pause[size] = self.left[size] = self.others = 0
+        """Note an attempt that came to an answer, as those after fewer changes would."""
+        for known in [known for known in self.pause if known <= size]:
+            self.pause[known] = self.left[known] = 0
+        self.others = 0
 
     def is_recorded(self, size: int) -> bool:
-        """Note an answer that begins with `init`; return whether its iterations are recorded."""
-        left = self.left.get(size, 0)
+        """Note an answer that begins with `init`; return whether its iterations are recorded.
+
+        They are if the next one may follow from it, or one of the next after fewer changes.
+        """
+        left = self._left(size)
         self.others = self.others + 1 if left else 0
-        self.left[size] = max(left - 1, 0)
-        return left <= 1 or self.others <= _OTHERS
+        fewest = min((known for known, count in self.left.items() if count), default=_ONE_EDGE)
+        for known in [known for known in self.left if known <= size]:
+            self.left[known] = max(self.left[known] - 1, 0)
+        return left <= 1 or (self.others <= _OTHERS and fewest > _ONE_EDGE)
+
+    def _left(self, size: int) -> int:
+        return max((count for known, count in self.left.items() if known <= size), default=0)
 
 
 @dataclass(slots=True)
@@ -394,6 +423,12 @@ class _NoDelivery(Delivery):
 class _Recorder:
     """Takes down what the iterations of a run from `init` change.
 
+    Attributes:
+        parts: the vertices that changed, by their numbers, and their entries, of each iteration.
+        entries: how many entries there are.
+        messages: messages of the run.
+        events: vertices that gave others, or themselves, something to gather, by iteration.
+
     Args:
         run: the run, before iteration 0.
         most: how many entries there may be.
@@ -402,53 +437,66 @@ class _Recorder:
 
     def __init__(self, run: Iterations, most: int, part: HistoryPartition) -> None:
         self.run, self.most, self.part = run, most, part
-        self.index: list[Array] = []
-        self.columns: list[dict[str, Array]] = []
-        self.entries = 0
-        self._previous: dict[str, Array] = {}
+        self.parts: list[tuple[Array, Columns]] = []
+        self.entries = self.messages = 0
+        self.events = Counter[int]()
+        self._previous: Columns = {}
+        self._is_part = False  # what is in `_previous` is in the last part too
         self._next = 0  # the number of the next iteration
         run.after_each = self.note
 
+    @property
+    def too_large(self) -> bool:
+        """True if there are more entries than there may be, of which nothing is kept."""
+        return self.entries > self.most
+
     def note(self, _: int) -> None:
         """Take down an iteration, which has ended."""
-        iteration = self._next
+        iteration, part = self._next, self.part
         self._next = number_of_next(self.run.master, iteration)
-        if self.part.is_beyond(iteration):
+        if part.is_beyond(iteration):
             self.entries = self.most + 1
-        if self.entries > self.most:
+        if self.too_large:
+            self.parts = []
             return
         v = self.run.processor.v
         n = v.topology.n
         now = {f"state.{name}": column for name, column in v.states.items()}
-        part = self.part
-        now["message"] = v.msg[:n]
-        if part.along_edges:
-            now["message"] = part.digests(v.states, np.arange(n))
+        now["message"] = part.digests(v.states, np.arange(n)) if part.along_edges else v.msg[:n]
+        degrees, index = np.diff(v.topology.start), np.arange(n, dtype=np.int32)
         if iteration == 0:
-            event = unequal(now["message"], np.full(n, part.no_message, part.message_type))
-            index = np.arange(n, dtype=np.int32)
-            self._previous = {name: column.copy() for name, column in now.items()}
+            none = np.array(part.no_message, now["message"].dtype)
+            event = unequal(now["message"], np.broadcast_to(none, now["message"].shape))
         else:
             event = unequal(now["message"], self._previous["message"])
             changed = event.copy()
             for name, column in now.items():
                 changed |= unequal_bits(column, self._previous[name])
             index = np.flatnonzero(changed).astype(np.int32)
-            for name, column in now.items():
-                self._previous[name][index] = column[index]
-        self.entries += len(index)
-        self.index.append(index)
         columns = {name: column[index] for name, column in now.items()}
-        columns["at"] = np.full(len(index), iteration, np.int32)
-        self.columns.append({**columns, "sent": event[index]})
+        counted = (event & (degrees > 0))[index]
+        if part.round_of(iteration):
+            for name in v.states:
+                name = f"state.{name}"
+                counted |= unequal(columns[name], self._previous[name][index])
+        self.entries += len(index)
+        self.messages += int(degrees[event].sum())
+        self.events[iteration] += int(counted.sum())
+        self._take(index, columns, n)
+        self.parts.append(
+            (index, {**columns, "at": np.array(iteration, np.int32), "sent": event[index]})
+        )
 
-    def joined(self) -> tuple[Array, dict[str, Array]]:
-        """All entries: the numbers of their vertices, ascending, and their columns."""
-        index = np.concatenate(self.index)
-        order = np.argsort(index, kind="stable")
-        names = self.columns[0]
-        joined = {name: np.concatenate([c[name] for c in self.columns])[order] for name in names}
-        return index[order], joined
+    def _take(self, index: Array, columns: Columns, n: int) -> None:
+        """Have the state of some of n vertices as that of the previous iteration."""
+        if len(index) == n:
+            self._previous, self._is_part = columns, True
+            return
+        if self._is_part:
+            self._previous = {name: column.copy() for name, column in self._previous.items()}
+            self._is_part = False
+        for name, column in columns.items():
+            self._previous[name][index] = column
 
 
 def number_of_next(master: Master, iteration: int) -> int:
@@ -474,7 +522,7 @@ class HistoryPartition(FollowingPartition):
         facts = plan.program.classes[0].facts
         self.rounds, self.reads_round = facts.rounds, facts.reads_round
         self.stateless = facts.repeatable and facts.gather_leaves is None and not facts.rounds
-        self.message_type: DTypeLike = self.algebra.dtype
+        self.message_type: DTypeLike = self.algebra.column_dtype
         self.no_message: Any = self.algebra.identity
         self.sources: list[str] = []  # the fields from which messages along edges follow
         self.along_edges = facts.message_shape != "uniform"
@@ -483,13 +531,13 @@ class HistoryPartition(FollowingPartition):
             self.sources = sorted(facts.scatter_reads)
         self._recorder: _Recorder | None = None
         columns: dict[str, Any] = {"dirty": (np.uint8, 0)}
-        columns |= {name: (f.dtype, f.default) for name, f in self._states.items()}
+        columns |= {name: (f.column_dtype, f.default) for name, f in self._states.items()}
         super().__init__(plan, layout, partition, start, columns)
 
     @property
     def history(self) -> History:
         """The history, as it is in the arena."""
-        fields = {name: f.dtype for name, f in self._states.items()}
+        fields = {name: f.column_dtype for name, f in self._states.items()}
         return History(self.arena, {**fields, "message": self.message_type})
 
     @property
@@ -675,7 +723,8 @@ class HistoryPartition(FollowingPartition):
     def with_states(self, columns: dict[str, Array]) -> dict[str, Array]:
         """Columns of mirrors, of which no other fields are known."""
         n = len(columns["at"])
-        return {**{name: np.zeros(n, f.dtype) for name, f in self._states.items()}, **columns}
+        none = {name: np.zeros(n, f.column_dtype) for name, f in self._states.items()}
+        return {**none, **columns}
 
     # Answers. -------------------------------------------------------------------------------------
 
@@ -700,23 +749,14 @@ class HistoryPartition(FollowingPartition):
         if recorder is None:
             meta["restart"] = "no iterations were recorded, as changes were at much of the graph"
             return
-        end = _RecordedEnd(too_large=recorder.entries > recorder.most)
-        v = self._iterations.processor.v
-        if not end.too_large:
-            index, columns = recorder.joined()
-            end.bytes = len(index) * self.history.width
-            degrees = np.diff(v.topology.start)[index]
-            end.messages = int(degrees[columns["sent"]].sum())
-            counted = self.are_events(columns, np.arange(len(index)), degrees > 0)
-            events, counts = np.unique(columns["at"][counted], return_counts=True)
+        end = _RecordedEnd(messages=recorder.messages, too_large=recorder.too_large)
+        end.bytes = recorder.entries * self.history.width
         _, ends = yield from end_superstep([], end)
         if any(e.too_large for e in ends) or self._too_large(e.bytes for e in ends):
             meta["restart"] = f"the history of iterations {self._excess}"
             return
         places = graph.in_order()
-        place = places[index]
-        order = np.argsort(place, kind="stable")
-        self.history.create(place[order], {name: x[order] for name, x in columns.items()})
+        self.history.create((places[index], columns) for index, columns in recorder.parts)
         if not graph.alone:
             row, key, _ = graph.edges()
             local, other = np.concatenate([row, key]), np.concatenate([key, row])
@@ -729,7 +769,7 @@ class HistoryPartition(FollowingPartition):
             "last": self._iterations.iterations, "due": [],
             "rounds": self._iterations.master.round,
             "messages": sum(e.messages for e in ends),
-            "events": Counter(dict(zip(events.tolist(), counts.tolist(), strict=True))),
+            "events": recorder.events,
         }  # fmt: skip
         report.statistics = {**report.statistics, "history_bytes": sum(e.bytes for e in ends)}
         yield from super().take_over(report)
@@ -748,7 +788,7 @@ class HistoryPartition(FollowingPartition):
         if self._too_large(e.bytes for e in told):
             return f"the history of iterations {self._excess}"
         size, attempts = sum(e.changed for e in told).bit_length(), meta["attempts"]
-        if attempts.left.get(size):
+        if attempts.waits(size):
             return MUCH
         master = make_master(self.plan, sum(e.vertices for e in told))
         events = Counter[int]()
@@ -910,17 +950,20 @@ class RefinedIterations:
         self._due: dict[int, list[Array]] = {}
         self._later: dict[int, list[Array]] = {}
         self._out, self._into = (_Rows(n, part.plan.program.value_dtype) for _ in range(2))
-        if part.plan.program.direction == "undirected" or part.layout == "undirected":
+        same = part.plan.program.direction == "undirected" or part.layout == "undirected"
+        # Sums of floats, and what a user's function combines, depend on the order.
+        self._by_partition = not self.graph.alone and part.algebra.recombines
+        if same and not self._by_partition:
             self._into = self._out
         fields = part.plan.program.states()
         self._fields = fields
-        self._states = {name: np.zeros(n, f.dtype) for name, f in fields.items()}
+        self._states = {name: np.zeros(n, f.column_dtype) for name, f in fields.items()}
         self._message, self._earlier = np.empty((2, n), part.message_type)
         self._sources = {name: np.zeros(n, fields[name].dtype) for name in part.sources}
         self._along = filled(0, part.algebra)  # the message along each entry of `_into`
         self._agg = filled(0, part.algebra)
         if part.algebra.kind != "latest":
-            self._agg = np.empty(n, part.algebra.dtype)
+            self._agg = np.empty(n, part.algebra.column_dtype)
         self._event, self._known, self._waits = np.zeros((3, n), np.bool_)
         self._clock = np.zeros((n, 2), np.int32)  # as `_fetch_messages` has it
         self._computed = np.zeros(n, np.int32)  # the last iteration in which it was
@@ -992,9 +1035,19 @@ class RefinedIterations:
         part = self.part
         for rows, incoming in ((self._out, False), (self._into, True)):
             if not incoming or rows is not self._out:
-                rows.add(places, *part.edges_of(places, incoming=incoming))
+                lengths, columns = part.edges_of(places, incoming=incoming)
+                if incoming and self._by_partition:
+                    columns = self._in_parts(lengths, columns)
+                rows.add(places, lengths, columns)
         lengths = self._into.stop[places] - self._into.start[places]
         self.work += (_FIRST - 1) * int(lengths.sum())
+
+    def _in_parts(self, lengths: Array, columns: Columns) -> Columns:
+        """The sources of vertices, those of the partition before those of others, by partition."""
+        owner = self.part.arena["owner"][columns["target"]]
+        owner[owner == self.graph.partition] = -1
+        order = np.lexsort((owner, np.repeat(np.arange(len(lengths)), lengths)))
+        return {name: x[order] if np.ndim(x) else x for name, x in columns.items()}
 
     def _count_recorded(self, places: Array, iteration: int, by: int) -> None:
         """Count the recorded events of vertices, from an iteration on, if they still count.
@@ -1037,7 +1090,8 @@ class RefinedIterations:
             self.work += much
         elif len(due):
             try:
-                blocks = self._evaluate(due, iteration)
+                with combining(self.part.plan):
+                    blocks = self._evaluate(due, iteration)
             except VertexError as error:
                 end.failure = error
         end.next, end.told = min([*self._due, *self._later], default=NEVER), bool(blocks)
@@ -1170,9 +1224,40 @@ class RefinedIterations:
     def _aggregate(self, due: Array, messages: Array) -> Array:
         """Combine the messages to vertices; return their aggregates."""
         v, delivery, _ = self._given_for_methods()
-        delivery.combine(due, messages, v.agg)
+        if self._by_partition:
+            v.agg[due] = self._combined_in_parts(due, messages)
+        else:
+            delivery.combine(due, messages, v.agg)
         aggregates: Array = v.agg[due]
         return aggregates
+
+    def _combined_in_parts(self, due: Array, messages: Array) -> Array:
+        """Combine messages to vertices, those from each other partition first, as it sends them."""
+        entries, number = self._into.edges(due)
+        sources: Any = self._into.column("target", entries)
+        owner = self.part.arena["owner"][sources]
+        values = messages[entries if self.part.along_edges else sources]
+        first = np.ones(len(entries), np.bool_)
+        first[1:] = (np.diff(number) != 0) | (np.diff(owner) != 0)
+        here = owner == self.graph.partition
+        start = np.flatnonzero(first)
+        stop = np.append(start[1:], len(entries))
+        away = ~here[start]
+        values[start[away]] = self._combined_rows(start[away], stop[away], values)
+        kept = here | first
+        bounds = np.searchsorted(number[kept], np.arange(len(due) + 1))
+        return self._combined_rows(bounds[:-1], bounds[1:], values[kept])
+
+    def _combined_rows(self, start: Array, stop: Array, values: Array) -> Array:
+        """Combine values[start[k]:stop[k]], for each k."""
+        algebra = self.part.algebra
+        out = np.empty(len(start), algebra.column_dtype)
+        rows = np.arange(len(start), dtype=np.int32)
+        given = start.copy(), stop.copy(), np.arange(len(values), dtype=np.int32)
+        for array in given:
+            array.flags.writeable = False  # as those of a topology, or kernels compile twice
+        self.part.module.repair(rows, *given, values, out, algebra.identity)
+        return out
 
     def _changed_aggregates(
         self, due: Array, messages: Array, places: Array, earlier: Array
@@ -1191,7 +1276,7 @@ class RefinedIterations:
         messages[places] = earlier
         previous = self._aggregate(due, messages)
         messages[places] = now
-        return unequal_bits(self._aggregate(due, messages), previous)
+        return unequal(self._aggregate(due, messages), previous)
 
     def _offers(self, targets: Array, entries: Array, iteration: int) -> Array:
         """The messages to vertices, along the edges of these entries, after an iteration."""
@@ -1350,10 +1435,11 @@ def _fetch_messages(  # type: ignore[no-untyped-def]
                 if until < 0:
                     now = -now
                 else:
-                    out[u], clock[u, 1] = none, -2
+                    out[u], earlier[u], clock[u, 1] = none, none, -2
                     if j > first[u]:
                         out[u] = message[j - 1]
-                        earlier[u] = message[j - 2] if j - 1 > first[u] else none
+                        if j - 1 > first[u]:
+                            earlier[u] = message[j - 2]
                         if events[j - 1]:
                             clock[u, 1] = 2 * at[j - 1]
                 clock[u, 0] = until = now

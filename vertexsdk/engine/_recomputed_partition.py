@@ -594,7 +594,7 @@ class RecomputedPartition(ArenaPartition):
 class FollowingPartition(RecomputedPartition):
     """A partition of a loop whose answer may follow from the last one.
 
-    Among its columns are `dirty`, and `state.NAME` for each field that is a single number.
+    Among its columns are `dirty`, and `state.NAME` for each field whose value is kept.
     """
 
     def begin(self, new: NewPartition) -> None:
@@ -630,10 +630,10 @@ class FollowingPartition(RecomputedPartition):
         return lengths, targets, np.zeros(len(targets), np.bool_) if reverse is None else reverse
 
     def states(self) -> dict[str, Array]:
-        """The columns of all fields, by place; vectors are always at their defaults."""
+        """The columns of all fields, by place; those that are not kept are at their defaults."""
         n, arena = self.graph.index.n, self.arena
         return {
-            name: arena[f"state.{name}"] if f.size is None else default_column(n, f)
+            name: arena[f"state.{name}"] if f"state.{name}" in arena else default_column(n, f)
             for name, f in self.plan.program.states().items()
         }
 
@@ -650,8 +650,8 @@ class FollowingPartition(RecomputedPartition):
         del report
         assert self._iterations is not None
         states, places = self._iterations.processor.v.states, self.graph.in_order()
-        for name, f in self.plan.program.states().items():
-            if f.size is None:
+        for name in states:
+            if f"state.{name}" in self.arena:
                 self.arena[f"state.{name}"][places] = states[name]
         self.arena["dirty"][...] = 0
         reason = self._iterations.master.reason

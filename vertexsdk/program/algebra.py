@@ -106,6 +106,16 @@ class Algebra:
         return () if self.size is None else (self.size,)
 
     @property
+    def column_dtype(self) -> np.dtype[Any]:
+        """The NumPy type of one message; an array of k messages is (k,), or (k, size)."""
+        return np.dtype((self.dtype, self.shape))
+
+    @property
+    def unsigned_zeros(self) -> bool:
+        """True if -0.0 is gathered as 0.0, as which of equal messages is combined last is open."""
+        return self.kind in ("min", "max") and self.dtype.kind == "f"
+
+    @property
     def by_difference(self) -> bool:
         """True if a changed message changes a combination by a difference, `inverse` of the old.
 

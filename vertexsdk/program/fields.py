@@ -45,6 +45,11 @@ class StateField:
         """Shape of one vertex's value: () or (size,)."""
         return () if self.size is None else (self.size,)
 
+    @property
+    def column_dtype(self) -> np.dtype[Any]:
+        """NumPy type of one vertex's value; a column of n vertices is (n,), or (n, size)."""
+        return np.dtype((self.dtype, self.shape))
+
 
 @dataclass
 class VertexClass:

@@ -22,6 +22,8 @@ from vertexsdk.state.manifests import Manifest, SegmentRef, layers_by_partition
 from vertexsdk.state.reading import NAME_COLUMNS, Wanted, overlay
 from vertexsdk.state.version_reader import VersionReader
 
+_NARROW = 16  # elements of a vector, up to which it is quicker to take one after the other
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -211,9 +213,29 @@ def unequal(a: Column, b: Column) -> NDArray[np.bool_]:
         differ = np.fromiter((_unlike(x, y) for x, y in pairs), np.bool_, a.size).reshape(a.shape)
     else:
         differ = np.asarray(a != b, np.bool_)
+    return _rows_of(differ, a, b)
+
+
+def unequal_bits(a: Column, b: Column) -> NDArray[np.bool_]:
+    """As `unequal`, but 0.0 is not -0.0."""
+    if a.shape != b.shape or a.dtype.kind != "f" or b.dtype.kind != "f":
+        return unequal(a, b)
+    a, b = a.astype(np.float64, copy=False), b.astype(np.float64, copy=False)
+    return _rows_of(np.asarray(a.view(np.int64) != b.view(np.int64), np.bool_), a, b)
+
+
+def _rows_of(differ: NDArray[np.bool_], a: Column, b: Column) -> NDArray[np.bool_]:
+    """The rows with an element that differs, but for two NaN."""
     if a.dtype.kind == "f" and b.dtype.kind == "f":
-        differ &= ~(np.isnan(a) & np.isnan(b))
-    return np.asarray(differ.any(axis=1), np.bool_) if differ.ndim == 2 else differ
+        differ &= (a == a) | (b == b)
+    if differ.ndim == 1:
+        return differ
+    if differ.shape[1] > _NARROW:
+        return np.asarray(differ.any(axis=1), np.bool_)
+    rows = np.zeros(len(differ), np.bool_)
+    for k in range(differ.shape[1]):
+        rows |= differ[:, k]
+    return rows
 
 
 def _unlike(a: Any, b: Any) -> bool:
@@ -225,15 +247,6 @@ def _unlike(a: Any, b: Any) -> bool:
         return pickle.dumps(a) != pickle.dumps(b)
     except Exception:
         return True
-
-
-def unequal_bits(a: Column, b: Column) -> NDArray[np.bool_]:
-    """As `unequal`, but 0.0 is not -0.0."""
-    differ = unequal(a, b)
-    if a.shape == b.shape and a.dtype.kind == "f" and b.dtype.kind == "f":
-        signs = (np.signbit(a) != np.signbit(b)) & ~np.isnan(a)
-        differ |= signs.any(axis=1) if signs.ndim == 2 else signs
-    return differ
 
 
 def _sorted(parts: list[NDArray[Any]]) -> NDArray[Any]:

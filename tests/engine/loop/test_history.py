@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ import pytest
 from tests.support.drawn_loops import check_drawn_loops, graph_of, name, rows_of
 from tests.support.example_modules import example_module
 from tests.support.recorded_iterations import same_iterations
+from tests.support.seeds import seed
 from tests.support.simulated_histories import Cores, Prioritised
 from vertexsdk import (
+    Algebra,
     Graph,
     InputError,
     Latest,
@@ -301,7 +304,165 @@ class Signed(Vertex):
             self.emit(target, -self.x if target.reverse else self.y + target.value)
 
 
+class Strengths(Vertex):
+    """Sums of floats along edges, which depend on the order of addition, over three hops."""
+
+    x: float = state(0.0)
+    times: int = state(0)
+    messages = Sum(float)
+    edge = float
+    max_iterations = 3
+
+    def init(self) -> None:
+        self.x = 1.0 / (1 + len(self.targets))
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        self.x = 0.1 + delta.value * 0.3
+        self.times += 1
+
+    def scatter(self, iteration: int) -> None:
+        for target in self.targets:
+            self.emit(target, self.x / target.value)
+
+
+class Shares(Vertex):
+    """Sums of floats, the same to all neighbours, of very different sizes."""
+
+    x: float = state(0.0)
+    messages = Sum(float)
+    direction = "undirected"
+    max_iterations = 4
+
+    def init(self) -> None:
+        self.x = 1e16 if len(self.targets) % 3 == 0 else 0.1 * len(self.targets)
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        self.x = delta.value if iteration < 3 else delta.value - self.x
+
+    def scatter(self, iteration: int) -> None:
+        self.emitAll(-self.x if len(self.targets) % 2 == 0 else self.x / 3.0)
+
+
+class Features(Vertex):
+    """Vectors that neighbours add up, for two hops."""
+
+    x: float = state(0.0, size=3)
+    norm: float = state(0.0)
+    messages = Sum(float, size=3)
+    direction = "both"
+    max_iterations = 2
+
+    def init(self) -> None:
+        self.x[0] = 0.1 * len(self.targets)
+        self.x[1] = 1.0
+        self.x[2] = 0.7
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        total = 0.0
+        for k in range(3):
+            self.x[k] = (self.x[k] + delta.value[k]) * 0.3
+            total += self.x[k]
+        self.norm = total
+
+    def scatter(self, iteration: int) -> None:
+        self.emitAll(self.x)
+
+
+class Landmarks(Vertex):
+    """Hops from the vertices of each of four degrees."""
+
+    hops: float = state(math.inf, size=4)
+    messages = Min(float, size=4)
+    next: float = state(0.0, size=4)
+
+    def init(self) -> None:
+        for k in range(4):
+            self.hops[k] = 0.0 if len(self.targets) == k else math.inf
+            self.next[k] = self.hops[k] + 1.0
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        for k in range(4):
+            self.hops[k] = min(self.hops[k], delta.value[k])
+            self.next[k] = self.hops[k] + 1.0
+
+    def scatter(self, iteration: int) -> None:
+        self.emitAll(self.next)
+
+
+class Pairs(Vertex):
+    """Hears vectors of each neighbour in order, and keeps a vector of its own."""
+
+    x: int = state(1, size=2)
+    c: int = state(0)
+    messages = Latest(int, size=2)
+    direction = "in"
+    max_iterations = 6
+
+    def init(self) -> None:
+        self.x[0] = len(self.targets)
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        total = 0
+        for k in range(len(delta.values)):
+            total = total * 3 + delta.values[k][0] - delta.values[k][1]
+        self.x[1] = (self.x[0] + total) % 5
+        self.x[0] = total % 3
+        self.c += 1
+
+    def scatter(self, iteration: int) -> None:
+        self.emitAll(self.x)
+
+
+class Least(Vertex):
+    """Float minima of zeros of both signs, which count as one; counts what it gathers."""
+
+    x: float = state(0.0)
+    sign: float = state(0.0)
+    times: int = state(0)
+    messages = Min(float)
+    max_iterations = 5
+
+    def init(self) -> None:
+        self.x = 0.0 if len(self.targets) % 2 == 0 else -0.0
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        self.sign = math.copysign(1.0, delta.value)
+        self.times += 1
+        self.x = -0.0 if iteration % 2 == 0 or delta.value > 5.0 else 1.0
+
+    def scatter(self, iteration: int) -> None:
+        self.emitAll(self.x)
+
+
+def either(a: int, b: int) -> int:
+    return a | b
+
+
+class Bits(Vertex):
+    """Which of the vertices are near, as bits: an algebra without an inverse."""
+
+    near: int = state(0)
+    messages = Algebra(int, combine=either, identity=0)
+    max_iterations = 3
+
+    def init(self) -> None:
+        self.near = 1 << (len(self.targets) % 5)
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        self.near = self.near | delta.value
+
+    def scatter(self, iteration: int) -> None:
+        self.emitAll(self.near)
+
+
 PROGRAMS = [
+    Strengths,
+    Shares,
+    Features,
+    Landmarks,
+    Pairs,
+    Least,
+    Bits,
     Heaviest,
     Opinions,
     Signed,
@@ -331,6 +492,39 @@ def test_any_changes_have_the_iterations_of_runs_from_scratch(
 ) -> None:
     starts = check_drawn_loops(cls, partitions, 3, same_iterations)
     assert starts["warm"] >= 3
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 7])
+@pytest.mark.parametrize(
+    ("program", "options"), [("similarity", {}), ("sssp", {"max_iterations": 3})]
+)
+def test_built_in_algorithms_of_floats(
+    program: str, options: dict[str, Any], partitions: int
+) -> None:
+    chance = random.Random(seed())
+    edges = {(a, b): 0.1 * chance.randint(1, 9) for a in range(30) for b in (a + 1, a * 7 % 30)}
+    settings: dict[str, Any] = {"params": {"origin": 3}, **options}
+
+    def graph() -> Graph:
+        ends = ([edge[k] for edge in edges] for k in (0, 1))
+        return Graph.from_arrays(*ends, [*edges.values()], partitions=partitions)
+
+    url = f"memory://floats-{program}-{partitions}"
+    with MainLoop(program, graph(), backend=url, **settings) as main:
+        main.query()
+        for turn in range(8):
+            edge, value = (chance.randrange(30), chance.randrange(30)), 0.1 * chance.randint(1, 9)
+            if turn % 2:
+                edge = chance.choice(sorted(edges))
+                del edges[edge]
+                main.ingest([("-", *edge)])
+            else:
+                edges[edge] = value
+                main.ingest([("+", *edge, value)])
+            answer = main.query()
+            assert answer.statistics["start"] == "warm"
+            scratch = run(program, graph(), backend=f"{url}-{turn}", **settings)
+            assert rows_of(answer) == rows_of(scratch)
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
@@ -390,7 +584,41 @@ def test_attempts_that_are_given_up_become_rare(
         scratch = run(Coreness, graph_of(edges, **options), backend="memory://history-rare")
         assert rows_of(answer) == rows_of(scratch)
     assert attempts == {0, 1, 4, 11, *range(21, 26)}
-    assert recorded == {*range(8), 10, *range(20, 26)}
+    assert recorded == {0, 1, 3, 10, *range(20, 26)}
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_where_one_change_is_too_much_more_changes_are_too(
+    partitions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Attempts become rare for all numbers of changes, and only what they need is recorded."""
+    monkeypatch.setattr(_history_partition, "_FEW", 0)
+    step = _history_partition.RefinedIterations.step
+    attempts: set[int] = set()
+
+    def counted(self: Any, iteration: int) -> Any:
+        attempts.add(turn)
+        return step(self, iteration)
+
+    monkeypatch.setattr(_history_partition.RefinedIterations, "step", counted)
+    edges = {(a, b) for a in range(30) for b in range(30) if a != b}
+    options: dict[str, Any] = {"undirected": False, "strings": False, "partitions": partitions}
+    recorded = set()
+    url = f"memory://history-one-{partitions}"
+    with MainLoop(Features, graph_of(edges, **options), backend=url) as main:
+        main.query()
+        for turn in range(13):
+            sign = "-+"[turn % 2]
+            some = {(3, b) for b in range(20, 29 if turn // 2 % 2 else 21)}
+            main.ingest([(sign, *(name(v, strings=False) for v in e)) for e in sorted(some)])
+            edges = edges - some if sign == "-" else edges | some
+            answer = main.query()
+            if "history_bytes" in answer.statistics:
+                recorded.add(turn)
+        scratch = run(Features, graph_of(edges, **options), backend=f"{url}-run")
+        assert rows_of(answer) == rows_of(scratch)
+    assert attempts == {0, 1, 4, 11}
+    assert recorded == {0, 3, 10}
 
 
 @pytest.mark.parametrize("partitions", [1, 2])
@@ -470,7 +698,7 @@ def test_programs_have_a_history_or_say_why_not() -> None:
     assert "random numbers follow from names" in str(
         why_no_history(Program(GreedyColouring), strings=True)
     )
-    assert "depends on the order of messages" in str(why_no_history(Program(PageRank)))
+    assert "has aggregators" in str(why_no_history(Program(PageRank)))
     assert "counts iterations through all" in str(why_no_history(Program(Cores), max_iterations=9))
 
 

@@ -160,7 +160,7 @@ def test_patched_is_as_built(cls: type[Vertex], partitions: int, patched: list[b
         edges = dict(draw() for _ in range(chance.choice([1, 30, 90])))
         graph = partial(_graph, cls, edges, undirected=undirected, partitions=partitions)
         url = f"memory://patched-{chance.random()}"
-        main = MainLoop(program, graph(), backend=url, compiled=False)
+        main = MainLoop(program, graph(), backend=url, compiled=False, history=False)
         for _ in range(3):
             main.query().close()
             branch = main.fork() if chance.random() < 0.4 else None

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from vertexsdk.program.algebra import Algebra
 from vertexsdk.program.analysis.convergence import why_ends_early
 from vertexsdk.program.analysis.rules import first_reason
 from vertexsdk.program.program import ClassSpec, Program
@@ -136,7 +135,7 @@ def why_no_history(
     >>> why_no_history(Program(Coreness)) is None
     True
     >>> why_no_history(Program(PageRank))
-    'PageRank gathers Sum(float), which depends on the order of messages'
+    'PageRank gathers or sends in every iteration, or has aggregators'
     """
     if len(program.classes) > 1:
         return "the program has several classes"
@@ -151,15 +150,11 @@ def why_no_history(
             facts.rounds and (limited or counts),
             f"{name} iterates in rounds, and counts iterations through all of them",
         ),
+        (spec.algebra is None, f"{name} declares no messages"),
+        (spec.algebra and spec.algebra.dtype == object, f"{name} sends objects, {spec.algebra}"),
         (
-            facts.message_kind not in ("latest", "min", "max", "any", "sum")
-            or (facts.message_kind != "latest" and spec.algebra and _is_float(spec.algebra)),
-            f"{name} gathers {spec.algebra}, which depends on the order of messages",
-        ),
-        (not facts.scalar_messages, f"{name} sends {spec.algebra}, no single numbers"),
-        (
-            any(f.size is not None or f.dtype == object for f in program.states().values()),
-            f"{name} has fields that are not single numbers",
+            any(f.dtype == object for f in program.states().values()),
+            f"{name} has fields that are objects",
         ),
         (
             facts.message_shape != "uniform" and not facts.edge_messages,
@@ -178,10 +173,6 @@ def why_no_history(
         (isinstance(spec.cls.edge, Mapping), "edges have named attributes"),
         (facts.reads_num_vertices, f"{name} reads num_vertices"),
     )
-
-
-def _is_float(algebra: Algebra) -> bool:
-    return algebra.dtype.kind == "f"
 
 
 def _why_not_in_place(program: Program, *, undirected: bool, strings: bool) -> str | None:
