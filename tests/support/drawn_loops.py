@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import vertexsdk
@@ -21,6 +21,11 @@ def name(vertex: int, *, strings: bool) -> Any:
     return f"v{vertex * 7 % 100}" if strings else vertex * 3 - 20
 
 
+def attributes_of(value: int, attributes: Sequence[str]) -> dict[str, int]:
+    """The attributes of an edge, of which the model has one number."""
+    return {name: value * (k + 1) % 5 for k, name in enumerate(attributes)}
+
+
 def graph_of(
     edges: Iterable[Edge] | Mapping[Edge, int],
     *,
@@ -28,11 +33,15 @@ def graph_of(
     strings: bool,
     partitions: int,
     values: bool = False,
+    attributes: Sequence[str] = (),
     starts: Mapping[int, int] | None = None,
 ) -> Graph:
     pairs = sorted(edges)
     ends = ([name(edge[k], strings=strings) for edge in pairs] for k in (0, 1))
     given: Any = [edges[edge] for edge in pairs] if values and isinstance(edges, Mapping) else None
+    if attributes:
+        rows = [attributes_of(value, attributes) for value in given]
+        given = {name: [row[name] for row in rows] for name in attributes}
     vertices: Any = None
     if starts:
         ids = [name(v, strings=strings) for v in starts]
@@ -69,6 +78,8 @@ class DrawnLoop:
         }
         self.options["partitions"] = partitions
         self.options["values"] = Program(cls).value_dtype is not None
+        self.attributes = tuple(cls.edge) if isinstance(cls.edge, Mapping) else ()
+        self.options["attributes"] = self.attributes
         self.size = chance.choice([4, 8, 20, 60])
         if "start" in Program(cls).states():  # an attribute of some vertices
             some = chance.sample(range(self.size + 3), self.size // 2)
@@ -102,13 +113,14 @@ class DrawnLoop:
             sign = self.chance.choice("+-~" if self.options["values"] and known else "+-")
             if sign == "-" and [*edges] == [edge]:
                 continue
-            value = self.value()
+            value: Any = self.value()
             if sign == "-":
                 edges.pop(edge, None)
             else:
                 edges[edge] = value
             ends = (name(v, strings=self.options["strings"]) for v in edge)
             change = (sign, *ends)
+            value = attributes_of(value, self.attributes) if self.attributes else value
             changes.append((*change, value) if self.options["values"] and sign != "-" else change)
         return changes
 

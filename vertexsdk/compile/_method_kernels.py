@@ -29,6 +29,7 @@ from vertexsdk.compile._rewrite import (
     Place,
     Rewritten,
     functions_text,
+    identity_text,
     rewrite_method,
 )
 from vertexsdk.program.algebra import Algebra
@@ -240,7 +241,7 @@ def _emit_derived(e, x, y, first, target, AGG, CH, LIST, LC, T, BT, BO, BN, BC, 
     new = {cast}
     old = {_cast(algebra, "y")}
     if first:
-        old = {_literal(algebra)}
+        old = {identity_text(algebra)}
     if not first:  # when few messages are to be looked at
         ahead = np.uint64(min(e + {AHEAD}, target.shape[0] - 1))
         _prefetch(AGG, np.uint64(target[ahead]))
@@ -435,12 +436,6 @@ def scatter(todo, lo, hi, put, iteration, out, old, {tracked}{call}):
 {textwrap.indent(chr(10).join(lines), "        ")}
     return count, hi
 """
-
-
-def _literal(algebra: Algebra) -> str:
-    if algebra.dtype.kind == "f":
-        return f"float({str(float(algebra.identity))!r})"
-    return f"np.int64({algebra.identity})"
 
 
 def _scatter_derived(spec: ClassSpec, args: list[str], used_args: str) -> str:

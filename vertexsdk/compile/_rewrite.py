@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from vertexsdk.compile._arithmetic import CompiledArithmetic, containers, literal_int
-from vertexsdk.program.algebra import INT_MIN, VertexId, wrapped
+from vertexsdk.program.algebra import INT_MIN, Algebra, VertexId, wrapped
 from vertexsdk.program.program import ClassSpec, declaration_line
 from vertexsdk.program.syntax import Method, function_tree, is_docstring, target_loop_shape
 
@@ -315,6 +315,7 @@ class _Rewriter(CompiledArithmetic):
         self.count = 0
         self.logs = False
         self.messages: list[tuple[str, str]] = []  # (edge, message at the last scatter)
+        self.condition: str | None = None  # of the message along an edge
         names = method.function.__code__.co_varnames
         self.delta = names[3] if method.name == "gather" else ""
         self.resolve = lambda name: method.function.__globals__.get(name)
@@ -567,6 +568,19 @@ class _Rewriter(CompiledArithmetic):
         loop.orelse = [self.visit(s) for s in node.orelse]
         return ast.copy_location(loop, node)
 
+    def visit_If(self, node: ast.If) -> Any:
+        if self.root == "scatter" and self.spec.facts.edge_messages:  # the only one there is
+            self.condition = ast.unparse(self.visit(copy.deepcopy(node.test)))
+        return self.generic_visit(node)
+
+    def _conditional(self, message: str) -> str:
+        """The message along an edge, or the identity where there is none."""
+        if self.condition is None:
+            return message
+        assert self.spec.algebra is not None
+        condition = re.sub(r"\bS_(\w+)\[", r"T_\1[", self.condition)
+        return f"({message}) if ({condition}) else {identity_text(self.spec.algebra)}"
+
     def visit_Expr(self, node: ast.Expr) -> Any:
         call = node.value
         if self.method.is_call(call, "emitAll"):
@@ -617,7 +631,7 @@ class _Rewriter(CompiledArithmetic):
                 edge = self.loops[to.id]
                 previous = re.sub(r"\bS_(\w+)\[", r"T_\1[", x)
                 if self.spec.facts.edge_messages or self.shape == "derived":
-                    self.messages.append((edge, previous))
+                    self.messages.append((edge, self._conditional(previous)))
                 if self.shape == "derived":
                     return self.expr(f"_emit_derived({edge}, {x}, {previous}, EMIT_ARGS)")
                 return self.expr(f"_emit_edge({edge}, {x}, EMIT_ARGS)")
@@ -682,6 +696,13 @@ class _Rewriter(CompiledArithmetic):
         if node.id == self.delta and self.delta:
             raise self.fail(node, "delta is used as a value: pass delta.value or delta.values")
         return node
+
+
+def identity_text(algebra: Algebra) -> str:
+    """Return the identity of an algebra of numbers as an expression."""
+    if algebra.dtype.kind == "f":
+        return f"float({str(float(algebra.identity))!r})"
+    return f"np.int64({algebra.identity})"
 
 
 def rewrite_method(

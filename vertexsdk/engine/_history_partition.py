@@ -43,6 +43,7 @@ from vertexsdk.engine.new_partition import NewPartition
 from vertexsdk.engine.partition_graph import ResolvedChanges
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
 from vertexsdk.errors import VertexError
+from vertexsdk.graph.topology.edge_attributes import no_values
 from vertexsdk.state.difference import unequal, unequal_bits
 from vertexsdk.transport.transport import Blocks
 
@@ -875,14 +876,14 @@ class _Rows:
 
     Args:
         n: the number of places.
-        value_type: dtype of the values of edges; None where they have none.
+        value_type: value dtype of the program (`edge_attributes`); None where edges have none.
     """
 
-    def __init__(self, n: int, value_type: DTypeLike | None) -> None:
+    def __init__(self, n: int, value_type: str | None) -> None:
         self.start, self.stop = np.zeros((2, n), np.int64)
         self._columns = {"target": np.empty(1024, np.int32), "reverse": np.empty(1024, np.bool_)}
         if value_type is not None:
-            self._columns["value"] = np.empty(1024, value_type)
+            self._columns["value"] = no_values(1024, value_type)
         self._length = 0
 
     def add(self, places: Array, lengths: Array, columns: Columns) -> None:
@@ -890,7 +891,7 @@ class _Rows:
         first, stop = self._length, self._length + int(lengths.sum())
         for name, column in self._columns.items():
             if stop > len(column):
-                self._columns[name] = np.empty(2 * stop, column.dtype)
+                self._columns[name] = np.empty((2 * stop, *column.shape[1:]), column.dtype)
                 self._columns[name][:first] = column[:first]
             self._columns[name][first:stop] = columns[name]
         ends = first + np.cumsum(lengths)

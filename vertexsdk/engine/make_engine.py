@@ -145,6 +145,8 @@ def _start(setting: Setting, graph: Graph, info: VariantInfo, plan: Plan, run: R
                 return AnswerStart("init", run.choice(info), "no history is kept, history=False")
             choice = BoundChoice(1, False, "iterations are recorded")
             return AnswerStart("history", choice, history_bytes=setting.options.history_bytes)
+        if why is not None and not program.classes[0].facts.scalar_messages:
+            reason = why
     return AnswerStart("init", run.choice(info), reason)
 
 

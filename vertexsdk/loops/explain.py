@@ -96,7 +96,8 @@ def _after_changes(program: Program, values: Mapping[str, Any]) -> str:
     no_history = why_no_history(program)
     if no_history is None:
         return "an answer refines the iterations of the answer before where they differ"
-    if program.classes[0].facts.message_kind == "latest":
+    facts = program.classes[0].facts
+    if facts.message_kind == "latest" or not facts.scalar_messages:
         return f"an answer starts from init: {no_history}"
     return f"an answer starts from init: {reason if limit != 1 else not_local}"
 

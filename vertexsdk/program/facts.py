@@ -36,8 +36,9 @@ class Facts:
         scalar_messages: messages are single numbers.
         message_shape: "uniform" (the same message to every target), "edge" (at most one emission
             per edge, whose value may depend on the edge), or "many".
-        edge_messages: scatter sends one message along each edge, which follows from the fields of
-            its source, and from the edge, alone.
+        edge_messages: scatter sends at most one message along each edge, which follows from the
+            fields of its source, and from the edge, alone; so does, from the edge and what no
+            method sets, whether there is one.
         derivable: a message follows from the state at the last scatter and the edge alone, and is
             not kept.
         float_state: all state fields are float.
@@ -162,14 +163,14 @@ def read_facts(
     gather_reads = next(
         (x for m in reachable(methods, "gather") if (x := _reads_before_set(m, changing))), None
     )
+    emission = _one_emission(methods["scatter"], changing) if shape == "edge" else None
     one_message = (
-        shape == "edge"
+        emission is not None
         and not volatile
         and not target_rows
         and not cls.edge_values
         and of_class["scalar_messages"]
         and all(f.size is None and f.dtype != object for f in states.values())
-        and _is_one_emission(methods["scatter"])
     )
     not_local, counters = _locality(cls, states, aggregators, methods)
     return Facts(
@@ -180,6 +181,7 @@ def read_facts(
         edge_messages=one_message and not _reads_degree(methods["scatter"]),
         # A round may change all messages at once, which are computed twice where they are derived.
         derivable=one_message
+        and emission == "always"
         and of_class["message_kind"] in ("min", "max")
         and "next_round" not in methods,
         always=cls.always or bool(attributes["gather"] & aggregators.keys()),
@@ -344,16 +346,34 @@ def _emissions(method: Method, node: Any, *, in_loop: bool) -> Iterable[str]:
             yield from _emissions(method, child, in_loop=in_loop or loops)
 
 
-def _is_one_emission(scatter: Method) -> bool:
-    """Return whether scatter is one loop with the body `emit(target, x)`; x calls no method."""
+def _one_emission(scatter: Method, changing: Collection[str]) -> str | None:
+    """Tell when scatter emits along an edge, where it is one loop with one `emit(target, x)`.
+
+    Args:
+        changing: the state fields that a method sets.
+
+    Returns:
+        "always"; "by edge", where it depends on the edge and on what no method sets; or None for
+        any other scatter, and where x or a condition calls a method.
+    """
     assert scatter.tree is not None
     body = [s for s in scatter.tree.body if not is_docstring(s)]
     if len(body) != 1 or not isinstance(body[0], ast.For) or len(body[0].body) != 1:
-        return False
-    statement = body[0].body[0]
+        return None
+    statement: ast.stmt = body[0].body[0]
+    test: ast.expr | None = None
+    if isinstance(statement, ast.If) and len(statement.body) == 1 and not statement.orelse:
+        test = statement.test
+        statement = statement.body[0]
     if not isinstance(statement, ast.Expr) or not scatter.is_call(statement.value, "emit"):
-        return False
-    return not any(scatter.is_call(n) for n in ast.walk(statement.value.args[1]))
+        return None
+    if any(scatter.is_call(n) for n in ast.walk(statement.value.args[1])):
+        return None
+    if test is None:
+        return "always"
+    reads = {n.attr for n in ast.walk(test) if scatter.is_self(n)}
+    other = any(scatter.is_call(n) or isinstance(n, ast.NamedExpr) for n in ast.walk(test))
+    return None if other or reads & {"targets", *changing} else "by edge"
 
 
 def _reads_degree(scatter: Method) -> bool:

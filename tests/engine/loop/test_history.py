@@ -455,7 +455,69 @@ class Bits(Vertex):
         self.emitAll(self.near)
 
 
+class Lanes(Vertex):
+    """Costs along edges that are wide enough, of several attributes."""
+
+    cost: float = state(math.inf)
+    start: int = state(0)  # an attribute, which no method sets
+    messages = Min(float)
+    edge = {"length": float, "lanes": int}  # noqa: RUF012
+
+    def init(self) -> None:
+        self.cost = 0.0 if len(self.targets) > 4 else math.inf
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        self.cost = min(self.cost, delta.value)
+
+    def scatter(self, iteration: int) -> None:
+        for target in self.targets:
+            if target.lanes >= 2 and self.start < 7:
+                self.emit(target, self.cost + 0.1 * target.length)
+
+
+class Relations(Vertex):
+    """Hears, in order, whom it knows in one way, and whom in another."""
+
+    x: int = state(1)
+    messages = Latest(int)
+    direction = "both"
+    edge = {"type": int, "since": int}  # noqa: RUF012
+    max_iterations = 5
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        total = 0
+        for k in range(len(delta.values)):
+            total = total * 3 + delta.values[k]
+        self.x = (self.x + total) % 6
+
+    def scatter(self, iteration: int) -> None:
+        for target in self.targets:
+            if target.type < 3 if target.reverse else target.type > 1:
+                self.emit(target, self.x + target.since)
+
+
+class Trust(Vertex):
+    """Adds up floats along edges of a kind, where there are more than one number."""
+
+    x: float = state(0.3)
+    messages = Sum(float)
+    direction = "undirected"
+    edge = {"type": int, "share": float}  # noqa: RUF012
+    max_iterations = 3
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        self.x = 0.3 + 0.7 * delta.value
+
+    def scatter(self, iteration: int) -> None:
+        for target in self.targets:
+            if target.type != 2:
+                self.emit(target, self.x * (0.1 + target.share))
+
+
 PROGRAMS = [
+    Lanes,
+    Relations,
+    Trust,
     Strengths,
     Shares,
     Features,
@@ -699,7 +761,27 @@ def test_programs_have_a_history_or_say_why_not() -> None:
         why_no_history(Program(GreedyColouring), strings=True)
     )
     assert "has aggregators" in str(why_no_history(Program(PageRank)))
+    for cls in (SometimesSilent, SilentToMany):
+        assert "does not send the same to all targets" in str(why_no_history(Program(cls)))
     assert "counts iterations through all" in str(why_no_history(Program(Cores), max_iterations=9))
+
+
+class SometimesSilent(Trust):
+    """Its targets keep the message before, where it sends nothing more."""
+
+    def scatter(self, iteration: int) -> None:
+        for target in self.targets:
+            if self.x < target.share:
+                self.emit(target, self.x)
+
+
+class SilentToMany(Trust):
+    """Likewise, once it has more targets."""
+
+    def scatter(self, iteration: int) -> None:
+        for target in self.targets:
+            if len(self.targets) < target.type:
+                self.emit(target, self.x)
 
 
 def count_vertices(vertex: Any) -> int:

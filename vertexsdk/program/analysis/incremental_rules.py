@@ -170,7 +170,6 @@ def why_no_history(
         (strings and facts.draws, "random numbers follow from names, and vertex ids are strings"),
         (facts.adapts or facts.reads_loop, f"{name} does something else in a branch"),
         (facts.reads_target_rows, f"{name} reads the targets of its targets"),
-        (isinstance(spec.cls.edge, Mapping), "edges have named attributes"),
         (facts.reads_num_vertices, f"{name} reads num_vertices"),
     )
 
