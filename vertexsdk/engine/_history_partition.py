@@ -318,7 +318,8 @@ _PAUSE = 31  # answers without an attempt, at most
 _ONE_EDGE = 2  # the size of a change of one edge
 _OTHERS = 2  # answers from `init` that are recorded, though the next one is to begin with it too
 _FIRST = 3  # times as long as later it takes to look at a message for the first time
-_MOST = 8  # entries of the history for each vertex and edge
+_MOST = 192  # bytes of the history for each vertex and edge
+_LEAST = 1 << 21  # bytes that it may have in any case
 
 
 @dataclass(slots=True)
@@ -735,10 +736,10 @@ class HistoryPartition(FollowingPartition):
         _, ends = yield from end_superstep([], _RefinedEnd(changed=meta["changed"]))
         if not meta["attempts"].is_recorded(sum(e.changed for e in ends).bit_length()):
             return run
-        most = _MOST * (self.graph.vertices + int(self.arena.meta["entries"])) + _FEW
+        most = _MOST * (self.graph.vertices + int(self.arena.meta["entries"])) + _LEAST
         if self.start.history_bytes is not None:
-            most = min(most, self.start.history_bytes // self.history.width)
-        self._recorder = _Recorder(run, most, self)
+            most = min(most, self.start.history_bytes)
+        self._recorder = _Recorder(run, most // self.history.width, self)
         return run
 
     def take_over(self, report: LoopReport) -> Steps[None]:

@@ -193,7 +193,7 @@ class MainLoop(WindowedLoop):
         history: keep the history of iterations, from which answers follow, of a program for which
             there is one (`explain`); with False each of its answers starts from `init`.
         history_bytes: bytes that it may take in all partitions; where it is larger, answers start
-            from `init` and say so. None leaves it to the engine: eight entries for each vertex and
+            from `init` and say so. None leaves it to the engine: 192 bytes for each vertex and
             edge. The statistic `history_bytes` has its size.
         options: those of `run`, without `commit_every`, and parameters of the program.
 

@@ -687,15 +687,25 @@ def test_where_one_change_is_too_much_more_changes_are_too(
 def test_a_history_that_is_too_large_is_not_kept(
     partitions: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_history_partition, "_FEW", 0)
-    monkeypatch.setattr(_history_partition, "_MOST", 0)
+    monkeypatch.setattr(_history_partition, "_LEAST", 0)
     graph = Graph.from_arrays([1, 2, 3], [2, 3, 4], partitions=partitions)
-    with MainLoop(Coreness, graph, backend=f"memory://history-large-{partitions}") as main:
-        main.query()
-        main.ingest([("+", 4, 1)])
-        answer = main.query()
-        assert answer.statistics["start_reason"] == "the history of iterations is too large"
-        assert answer.to_dict() == dict.fromkeys([1, 2, 3, 4], 2)
+    url = f"memory://history-large-{partitions}"
+    for cls, most, start in ((Coreness, 0, "init"), (Wide, 192, "init"), (Wide, 2000, "warm")):
+        monkeypatch.setattr(_history_partition, "_MOST", most)
+        with MainLoop(cls, graph, backend=f"{url}-{most}") as main:
+            main.query()
+            main.ingest([("+", 4, 1)])
+            answer = main.query()
+            assert answer.statistics["start"] == start
+            if start == "init":
+                reason = "the history of iterations is too large"
+                assert answer.statistics["start_reason"] == reason
+            scratch = run(
+                cls,
+                Graph.from_arrays([1, 2, 3, 4], [2, 3, 4, 1], partitions=partitions),
+                backend=f"{url}-{most}-run",
+            )
+            assert rows_of(answer) == rows_of(scratch)
 
 
 @pytest.mark.parametrize("partitions", [1, 2])
@@ -764,6 +774,24 @@ def test_programs_have_a_history_or_say_why_not() -> None:
     for cls in (SometimesSilent, SilentToMany):
         assert "does not send the same to all targets" in str(why_no_history(Program(cls)))
     assert "counts iterations through all" in str(why_no_history(Program(Cores), max_iterations=9))
+
+
+class Wide(Vertex):
+    """Entries of its history are of 645 bytes."""
+
+    x: float = state(0.0, size=40)
+    messages = Sum(float, size=40)
+    max_iterations = 2
+
+    def init(self) -> None:
+        self.x[0] = 1.0
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        for k in range(40):
+            self.x[k] += delta.value[k]
+
+    def scatter(self, iteration: int) -> None:
+        self.emitAll(self.x)
 
 
 class SometimesSilent(Trust):
