@@ -41,6 +41,7 @@ FOLLOWS = {
     "katz",
     "lcc",
     "mis",
+    "similarity",
     "triangles",
 }  # from the answer before; the others start from init
 

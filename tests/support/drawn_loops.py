@@ -35,6 +35,7 @@ def graph_of(
     values: bool = False,
     attributes: Sequence[str] = (),
     starts: Mapping[int, int] | None = None,
+    kinds: Mapping[int, str] | None = None,
 ) -> Graph:
     pairs = sorted(edges)
     ends = ([name(edge[k], strings=strings) for edge in pairs] for k in (0, 1))
@@ -46,6 +47,9 @@ def graph_of(
     if starts:
         ids = [name(v, strings=strings) for v in starts]
         vertices = {"id": ids, "start": [*starts.values()]}
+    if kinds:
+        ids = [name(v, strings=strings) for v in kinds]
+        vertices = {"id": ids, "kind": [*kinds.values()]}
     return Graph.from_arrays(
         *ends, given, vertices=vertices, undirected=undirected, partitions=partitions
     )
@@ -55,46 +59,52 @@ def rows_of(result: Any) -> dict[Any, Any]:
     return {next(iter(row.values())): row for row in result.to_arrow().to_pylist()}
 
 
-def _rounds(cls: type[Vertex]) -> bool:
+def _rounds(program: Program) -> bool:
     """True if sums differ in their last digits where names are in other partitions."""
-    return cls.messages is not None and cls.messages.recombines and cls.messages.dtype.kind == "f"
+    algebra = program.algebra
+    return algebra is not None and algebra.recombines and algebra.dtype.kind == "f"
 
 
 class DrawnLoop:
     """A main loop and a model of its edges, changed at random.
 
     Args:
-        cls: the program.
+        program: of one class, or of several, of which vertices are at random.
         chance: what is drawn is drawn from it.
         partitions: of the graph.
     """
 
-    def __init__(self, cls: type[Vertex], chance: random.Random, partitions: int) -> None:
-        self.cls, self.chance = cls, chance
+    def __init__(self, program: Program, chance: random.Random, partitions: int) -> None:
+        self.program, self.chance = program, chance
         self.compiled = chance.choice([False, "require"])
         self.options: dict[str, Any] = {
             "undirected": chance.random() < 0.5,
-            "strings": chance.random() < 0.3 and not (partitions > 1 and _rounds(cls)),
+            "strings": chance.random() < 0.3 and not (partitions > 1 and _rounds(program)),
         }
         self.options["partitions"] = partitions
-        self.options["values"] = Program(cls).value_dtype is not None
-        self.attributes = tuple(cls.edge) if isinstance(cls.edge, Mapping) else ()
+        self.options["values"] = program.value_dtype is not None
+        edge = program.classes[0].cls.edge
+        self.attributes = tuple(edge) if isinstance(edge, Mapping) else ()
         self.options["attributes"] = self.attributes
         self.size = chance.choice([4, 8, 20, 60])
-        if "start" in Program(cls).states():  # an attribute of some vertices
+        if "start" in program.states():  # an attribute of some vertices
             some = chance.sample(range(self.size + 3), self.size // 2)
             self.options["starts"] = {v: chance.randint(0, 9) for v in some}
+        if len(program.classes) > 1:
+            names = [spec.name for spec in program.classes]
+            some = chance.sample(range(self.size + 3), self.size)
+            self.options["kinds"] = {v: chance.choice(names) for v in some}
         self.edges: Edges = {
             self.edge(): self.value() for _ in range(chance.choice([1, self.size, 4 * self.size]))
         }
-        self.url = f"memory://drawn-{cls.__name__}-{chance.random()}"
+        self.url = f"memory://drawn-{program.name}-{chance.random()}"
         self.main = self.begun(self.edges, self.url)
         self.starts: Counter[str] = Counter()
 
     def begun(self, edges: Edges, url: str) -> MainLoop:
         """Return a main loop on these edges."""
         graph = graph_of(edges, **self.options)
-        return MainLoop(self.cls, graph, backend=url, compiled=self.compiled)
+        return MainLoop(self.program, graph, backend=url, compiled=self.compiled)
 
     def edge(self) -> Edge:
         a, b = (self.chance.randrange(self.size + 3) for _ in range(2))
@@ -130,7 +140,7 @@ class DrawnLoop:
         self.starts[result.statistics["start"]] += 1
         url = f"{self.url}-{self.chance.random()}"
         scratch = run(
-            self.cls, graph_of(edges, **self.options), backend=url, compiled=self.compiled
+            self.program, graph_of(edges, **self.options), backend=url, compiled=self.compiled
         )
         expected = rows_of(scratch)
         assert rows_of(result) == expected
@@ -139,7 +149,7 @@ class DrawnLoop:
 
 
 def check_drawn_loops(
-    cls: type[Vertex],
+    program: type[Vertex] | Program,
     partitions: int,
     times: int,
     check: Callable[[DrawnLoop], None] = lambda drawn: None,
@@ -147,7 +157,7 @@ def check_drawn_loops(
     """Change main loops and branches, merge and resume them, and check their answers.
 
     Args:
-        cls: the program.
+        program: the program, or its only class.
         partitions: of each graph.
         times: how many loops.
         check: is called with each loop when it has its last answer.
@@ -156,8 +166,9 @@ def check_drawn_loops(
         How many answers began in each way, by the statistic `start`.
     """
     chance, starts = random.Random(seed()), Counter[str]()
+    program = program if isinstance(program, Program) else Program(program)
     for _ in range(times):
-        drawn = DrawnLoop(cls, chance, partitions)
+        drawn = DrawnLoop(program, chance, partitions)
         main, edges = drawn.main, drawn.edges
         drawn.check(main, edges)
         for left in reversed(range(chance.choice([1, 3, 6]))):
@@ -176,7 +187,7 @@ def check_drawn_loops(
                     branch.close()
             if left and chance.random() < 0.1:
                 main.close()
-                main = drawn.main = MainLoop.resume(None, cls, backend=drawn.url)
+                main = drawn.main = MainLoop.resume(None, program, backend=drawn.url)
                 drawn.check(main, edges)
         drawn.check(main, edges)  # which follows from an earlier one
         check(drawn)

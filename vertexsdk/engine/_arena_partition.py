@@ -54,7 +54,7 @@ class ArenaPartition(LoopPartition):
         """Have what is in an arena."""
         self.arena = arena
         self.graph = self._graph_in(arena)
-        self.__dict__.pop("methods", None)  # those of a fork are its own
+        self.__dict__.pop("class_methods", None)  # those of a fork are its own
 
     def _graph_in(self, arena: Arena) -> PartitionGraph:
         return PartitionGraph(
@@ -63,9 +63,14 @@ class ArenaPartition(LoopPartition):
         )  # fmt: skip
 
     @cached_property
+    def class_methods(self) -> list[Methods]:
+        """The methods of each class of the program."""
+        return methods_of(self.plan, 0, self.graph.id_codec)
+
+    @property
     def methods(self) -> Methods:
         """The methods of the program's first class, as its only one."""
-        return methods_of(self.plan, 0, self.graph.id_codec)[0]
+        return self.class_methods[0]
 
     def create(self, create: CreatePartition) -> Steps[None]:
         """Make the partition from the loaded graph, before iteration 0."""
@@ -100,7 +105,7 @@ class ArenaPartition(LoopPartition):
     def enter(self, plan: Plan) -> None:
         self.keep()
         self.plan = plan
-        self.__dict__.pop("methods", None)
+        self.__dict__.pop("class_methods", None)
         self.refresh()
 
     def supersede(self, other: Self) -> None:

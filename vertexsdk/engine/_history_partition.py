@@ -28,7 +28,7 @@ from vertexsdk.arrays.jit import njit
 from vertexsdk.arrays.raw_columns import decode, encode_bytes
 from vertexsdk.compile.adjacency_kernels import entries_of
 from vertexsdk.compile.delivery import Delivery, filled
-from vertexsdk.compile.methods import Edges, Scope
+from vertexsdk.compile.methods import Edges, Methods, Scope
 from vertexsdk.compile.mutation_log import MutationLog
 from vertexsdk.compile.plan import Plan, delivery_module
 from vertexsdk.compile.vertex_arrays import VertexArrays
@@ -41,6 +41,7 @@ from vertexsdk.engine.iterations import Iterations, combining, make_master
 from vertexsdk.engine.master import IterationStats, Master
 from vertexsdk.engine.new_partition import NewPartition
 from vertexsdk.engine.partition_graph import ResolvedChanges
+from vertexsdk.engine.processor import class_numbers_of
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
 from vertexsdk.errors import VertexError
 from vertexsdk.graph.topology.edge_attributes import no_values
@@ -510,7 +511,7 @@ class HistoryPartition(FollowingPartition):
     """A partition of a loop that keeps the history of its iterations.
 
     Args:
-        plan: the plan of the loop, with one class for which `why_no_history` has no reason.
+        plan: the plan of the loop, of a program for which `why_no_history` has no reason.
         layout: the layout of the adjacency.
         partition: the partition's number.
         start: the start of the loop's answers.
@@ -521,16 +522,19 @@ class HistoryPartition(FollowingPartition):
         self.algebra = plan.program.algebra
         self.module = delivery_module(self.algebra)
         self._states = {f"state.{name}": f for name, f in plan.program.states().items()}
-        facts = plan.program.classes[0].facts
-        self.rounds, self.reads_round = facts.rounds, facts.reads_round
-        self.stateless = facts.repeatable and facts.gather_leaves is None and not facts.rounds
+        every = [spec.facts for spec in plan.program.classes]
+        self.rounds = any(facts.rounds for facts in every)
+        self.reads_round = any(facts.rounds and facts.reads_round for facts in every)
+        self.stateless = not self.rounds and all(
+            facts.repeatable and facts.gather_leaves is None for facts in every
+        )
         self.message_type: DTypeLike = self.algebra.column_dtype
         self.no_message: Any = self.algebra.identity
         self.sources: list[str] = []  # the fields from which messages along edges follow
-        self.along_edges = facts.message_shape != "uniform"
+        self.along_edges = every[0].message_shape != "uniform"
         if self.along_edges:
             self.message_type, self.no_message = np.dtype(np.int64), np.int64(0)
-            self.sources = sorted(facts.scatter_reads)
+            self.sources = sorted(every[0].scatter_reads)
         self._recorder: _Recorder | None = None
         columns: dict[str, Any] = {"dirty": (np.uint8, 0)}
         columns |= {name: (f.column_dtype, f.default) for name, f in self._states.items()}
@@ -541,6 +545,16 @@ class HistoryPartition(FollowingPartition):
         """The history, as it is in the arena."""
         fields = {name: f.column_dtype for name, f in self._states.items()}
         return History(self.arena, {**fields, "message": self.message_type})
+
+    @property
+    def kinds(self) -> Array | None:
+        """The class number (uint8) of each place; None where all vertices are of the first one."""
+        return class_numbers_of(self.arena["kind"], self.plan) if self.plan.kinds else None
+
+    def states(self) -> dict[str, Array]:
+        """The columns of all fields, by place, and that of classes."""
+        kinds = self.kinds
+        return super().states() if kinds is None else {**super().states(), "kind": kinds}
 
     @property
     def told(self) -> list[str]:
@@ -958,7 +972,7 @@ class RefinedIterations:
         if same and not self._by_partition:
             self._into = self._out
         fields = part.plan.program.states()
-        self._fields = fields
+        self._fields, self._kinds = fields, part.kinds
         self._states = {name: np.zeros(n, f.column_dtype) for name, f in fields.items()}
         self._message, self._earlier = np.empty((2, n), part.message_type)
         self._sources = {name: np.zeros(n, fields[name].dtype) for name in part.sources}
@@ -1122,7 +1136,8 @@ class RefinedIterations:
         if iteration == 0:
             self._fill(due)
             active, following = np.ones(len(due), np.bool_), np.full(len(due), NEVER, np.int32)
-            part.methods.init(scope, due)
+            for methods, some in self._by_class(due):
+                methods.init(scope, some)
             senders = due
         else:
             sends, active, following = self._fetch(due, iteration - 1)
@@ -1137,11 +1152,13 @@ class RefinedIterations:
                 sends = sends | self._moved(due, iteration - 1)
             todo = due if iteration == 1 or part.stateless else due[sends]
             self.updates += len(todo)
-            senders = part.methods.gather(scope, todo)
+            parts = [methods.gather(scope, some) for methods, some in self._by_class(todo)]
+            senders = parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
         if part.along_edges:
             self._message[due] = part.digests(self._states, due)
         else:
-            part.methods.scatter(scope, np.array(senders, np.int32))
+            for methods, some in self._by_class(np.array(senders, np.int32)):
+                methods.scatter(scope, some)
         now = self._message[due]
         event = unequal(now, previous)
         changed = unequal_bits(now, previous) | (iteration == 0)
@@ -1168,6 +1185,14 @@ class RefinedIterations:
         return self._follow(
             due, iteration, previous, now, event, recorded, later, active, following
         )
+
+    def _by_class(self, places: Array) -> list[tuple[Methods, Array]]:
+        """The places of the vertices of each class, with its methods."""
+        methods = self.part.class_methods
+        if self._kinds is None or len(methods) == 1:
+            return [(methods[0], places)]
+        kinds = self._kinds[places]
+        return [(one, places[kinds == number]) for number, one in enumerate(methods)]
 
     def _fill(self, due: Array) -> None:
         """Have vertices at their attributes, for `init`."""
@@ -1243,7 +1268,7 @@ class RefinedIterations:
         first[1:] = (np.diff(number) != 0) | (np.diff(owner) != 0)
         here = owner == self.graph.partition
         start = np.flatnonzero(first)
-        stop = np.append(start[1:], len(entries))
+        stop = np.append(start[1:], len(entries))[: len(start)]
         away = ~here[start]
         values[start[away]] = self._combined_rows(start[away], stop[away], values)
         kept = here | first

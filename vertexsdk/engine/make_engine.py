@@ -134,8 +134,9 @@ def _start(setting: Setting, graph: Graph, info: VariantInfo, plan: Plan, run: R
     if reason is None:
         synchronous = "iterations from the previous state are synchronous"
         return AnswerStart("warm", BoundChoice(1, False, synchronous))
-    if not (classes or plan.tolerance > 0):
-        if plan.initial is None and why_not_local(program, plan.max_iterations) is None:
+    if not plan.tolerance > 0:
+        plain = plan.initial is None and not classes
+        if plain and why_not_local(program, plan.max_iterations) is None:
             return AnswerStart("local", run.choice(info))
         asynchronous = graph.partitions > 1 and bound not in (1, "auto")
         limit = plan.max_iterations
@@ -145,7 +146,7 @@ def _start(setting: Setting, graph: Graph, info: VariantInfo, plan: Plan, run: R
                 return AnswerStart("init", run.choice(info), "no history is kept, history=False")
             choice = BoundChoice(1, False, "iterations are recorded")
             return AnswerStart("history", choice, history_bytes=setting.options.history_bytes)
-        if why is not None and not program.classes[0].facts.scalar_messages:
+        if why is not None and (classes or not program.classes[0].facts.scalar_messages):
             reason = why
     return AnswerStart("init", run.choice(info), reason)
 

@@ -591,9 +591,15 @@ def with_classes(topology: Topology, plan: Plan) -> Topology:
     """Return the topology with class numbers of the program in place of the file's codes."""
     if topology.kind is None or not plan.kinds:
         return topology
+    return replace(topology, kind=class_numbers_of(topology.kind, plan))
+
+
+def class_numbers_of(codes: Array, plan: Plan) -> Array:
+    """Return class numbers of the program (uint8[n]) in place of the vertex file's codes."""
     table = np.zeros(256, np.uint8)
     table[: len(plan.kinds)] = plan.kinds
-    return replace(topology, kind=table[topology.kind])
+    numbers: Array = table[codes]
+    return numbers
 
 
 class _once:

@@ -556,6 +556,63 @@ def test_any_changes_have_the_iterations_of_runs_from_scratch(
     assert starts["warm"] >= 3
 
 
+class Givers(Vertex):
+    """Send what they have, and remember."""
+
+    x: int = state(2)
+    messages = Latest(int)
+    direction = "both"
+    max_iterations = 6
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        total = iteration
+        for k in range(len(delta.values)):
+            total = total * 3 + delta.values[k]
+        self.x = (self.x + total) % 7
+
+    def scatter(self, iteration: int) -> None:
+        self.emitAll(self.x)
+
+
+class Takers(Givers):
+    """Have other fields, and send what depends on their targets."""
+
+    x: int = state(5)
+    most: float = state(0.5, size=2)
+
+    def init(self) -> None:
+        self.most[0] = 0.1 * len(self.targets)
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        for k in range(len(delta.values)):
+            self.most[1] = max(self.most[1], 0.5 * delta.values[k])
+        self.x = (self.x + len(delta.values)) % 5
+
+    def scatter(self, iteration: int) -> None:
+        self.emitAll(self.x + len(self.targets) % 3)
+
+
+class Quiet(Shares):
+    """Adds up, and sends nothing."""
+
+    heard: float = state(0.0)
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        self.heard += delta.value
+
+    def scatter(self, iteration: int) -> None:
+        self.emitAll(0.0)
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 7])
+@pytest.mark.parametrize(
+    "program", [Program(Givers, Takers), Program(Takers, Givers), Program(Shares, Quiet)]
+)
+def test_vertices_of_several_classes(program: Program, partitions: int) -> None:
+    assert why_no_history(program) is None
+    assert check_drawn_loops(program, partitions, 3, same_iterations)["warm"] >= 3
+
+
 @pytest.mark.parametrize("partitions", [1, 2, 7])
 @pytest.mark.parametrize(
     ("program", "options"), [("similarity", {}), ("sssp", {"max_iterations": 3})]

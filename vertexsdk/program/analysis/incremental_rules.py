@@ -137,23 +137,46 @@ def why_no_history(
     >>> why_no_history(Program(PageRank))
     'PageRank gathers or sends in every iteration, or has aggregators'
     """
-    if len(program.classes) > 1:
-        return "the program has several classes"
-    spec = program.classes[0]
+    first = program.classes[0]
+    ends = max_iterations is not None or first.cls.max_iterations is not None
+    ends |= "converged" in first.methods
+    rounds = any(spec.facts.rounds for spec in program.classes)
+    if program.mixed:
+        return "the classes gather different kinds of message"
+    for spec in program.classes:
+        if reason := _why_not_refined(spec, strings=strings, rounds=rounds, ends=ends):
+            return reason
+    return first_reason(
+        (
+            len(program.classes) > 1
+            and any(spec.facts.message_shape != "uniform" for spec in program.classes),
+            "one of several classes does not send the same to all targets",
+        )
+    )
+
+
+def _why_not_refined(spec: ClassSpec, *, strings: bool, rounds: bool, ends: bool) -> str | None:
+    """Return why iterations of one of a program's classes are not computed anew.
+
+    Args:
+        spec: the class.
+        strings: vertex ids are strings.
+        rounds: the program iterates in rounds.
+        ends: it ends after a number of iterations, or by a rule of convergence.
+    """
     name, facts = spec.name, spec.facts
-    limited = max_iterations is not None or spec.cls.max_iterations is not None
-    counts = facts.reads_iteration or facts.draws - {"init"} or "converged" in spec.methods
+    counts = facts.reads_iteration or facts.draws - {"init"}
     return first_reason(
         (facts.source_missing, f"{facts.source_missing}"),
         (facts.unseen, f"{facts.unseen}"),
         (
-            facts.rounds and (limited or counts),
+            rounds and (ends or counts),
             f"{name} iterates in rounds, and counts iterations through all of them",
         ),
         (spec.algebra is None, f"{name} declares no messages"),
         (spec.algebra and spec.algebra.dtype == object, f"{name} sends objects, {spec.algebra}"),
         (
-            any(f.dtype == object for f in program.states().values()),
+            any(f.dtype == object for f in spec.states.values()),
             f"{name} has fields that are objects",
         ),
         (
