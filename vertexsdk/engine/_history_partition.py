@@ -317,7 +317,7 @@ _FEW = 1 << 16  # messages that are looked at sooner than a graph is arranged
 _WORTH = 8  # an answer from scratch takes so many times what an attempt may cost
 _PAUSE = 31  # answers without an attempt, at most
 _ONE_EDGE = 2  # the size of a change of one edge
-_OTHERS = 2  # answers from `init` that are recorded, though the next one is to begin with it too
+_OTHERS = 8  # answers from `init` that are recorded, though the next one is to begin with it too
 _FIRST = 3  # times as long as later it takes to look at a message for the first time
 _MOST = 192  # bytes of the history for each vertex and edge
 _LEAST = 1 << 21  # bytes that it may have in any case
@@ -345,8 +345,7 @@ class _Attempts:
         return self._left(size) > 0
 
     def given_up(self, size: int) -> None:
-        """Note an attempt that was given up, as one after fewer changes was, if any."""
-        size = min([size, *(known for known, pause in self.pause.items() if pause)])
+        """Note an attempt that was given up."""
         self.left[size] = self.pause[size] = min(2 * self.pause.get(size, 0) + 1, _PAUSE)
 
     def done(self, size: int) -> None:
