@@ -59,7 +59,7 @@ def rows_of(result: Any) -> dict[Any, Any]:
     return {next(iter(row.values())): row for row in result.to_arrow().to_pylist()}
 
 
-def _rounds(program: Program) -> bool:
+def _adds_floats(program: Program) -> bool:
     """True if sums differ in their last digits where names are in other partitions."""
     algebra = program.algebra
     return algebra is not None and algebra.recombines and algebra.dtype.kind == "f"
@@ -79,7 +79,7 @@ class DrawnLoop:
         self.compiled = chance.choice([False, "require"])
         self.options: dict[str, Any] = {
             "undirected": chance.random() < 0.5,
-            "strings": chance.random() < 0.3 and not (partitions > 1 and _rounds(program)),
+            "strings": chance.random() < 0.3 and not (partitions > 1 and _adds_floats(program)),
         }
         self.options["partitions"] = partitions
         self.options["values"] = program.value_dtype is not None

@@ -578,8 +578,8 @@ class _Rewriter(CompiledArithmetic):
         if self.condition is None:
             return message
         assert self.spec.algebra is not None
-        condition = re.sub(r"\bS_(\w+)\[", r"T_\1[", self.condition)
-        return f"({message}) if ({condition}) else {identity_text(self.spec.algebra)}"
+        identity = identity_text(self.spec.algebra)
+        return f"({message}) if ({_at_last_scatter(self.condition)}) else {identity}"
 
     def visit_Expr(self, node: ast.Expr) -> Any:
         call = node.value
@@ -629,7 +629,7 @@ class _Rewriter(CompiledArithmetic):
             to, x = node.args[0], ast.unparse(self.visit(node.args[1]))
             if isinstance(to, ast.Name) and to.id in self.loops:
                 edge = self.loops[to.id]
-                previous = re.sub(r"\bS_(\w+)\[", r"T_\1[", x)
+                previous = _at_last_scatter(x)
                 if self.spec.facts.edge_messages or self.shape == "derived":
                     self.messages.append((edge, self._conditional(previous)))
                 if self.shape == "derived":
@@ -696,6 +696,11 @@ class _Rewriter(CompiledArithmetic):
         if node.id == self.delta and self.delta:
             raise self.fail(node, "delta is used as a value: pass delta.value or delta.values")
         return node
+
+
+def _at_last_scatter(expression: str) -> str:
+    """An expression of the state as one of the state at the last scatter."""
+    return re.sub(r"\bS_(\w+)\[", r"T_\1[", expression)
 
 
 def identity_text(algebra: Algebra) -> str:

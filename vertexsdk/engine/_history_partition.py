@@ -17,7 +17,7 @@ Source: "Differential dataflow" (McSherry et al., CIDR 2013), sections 3.2 and 3
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -41,7 +41,7 @@ from vertexsdk.engine.iterations import Iterations, combining, make_master
 from vertexsdk.engine.master import IterationStats, Master
 from vertexsdk.engine.new_partition import NewPartition
 from vertexsdk.engine.partition_graph import ResolvedChanges
-from vertexsdk.engine.processor import class_numbers_of
+from vertexsdk.engine.processor import by_class, class_numbers_of
 from vertexsdk.engine.supersteps import Steps, SuperstepEnd, end_superstep
 from vertexsdk.errors import VertexError
 from vertexsdk.graph.topology.edge_attributes import no_values
@@ -443,6 +443,7 @@ class _Recorder:
         self.entries = self.messages = 0
         self.events = Counter[int]()
         self._previous: Columns = {}
+        self._degrees = np.zeros(0, np.int64)  # of all vertices, from iteration 0 on
         self._is_part = False  # what is in `_previous` is in the last part too
         self._next = 0  # the number of the next iteration
         run.after_each = self.note
@@ -465,8 +466,8 @@ class _Recorder:
         n = v.topology.n
         now = {f"state.{name}": column for name, column in v.states.items()}
         now["message"] = part.digests(v.states, np.arange(n)) if part.along_edges else v.msg[:n]
-        degrees, index = np.diff(v.topology.start), np.arange(n, dtype=np.int32)
         if iteration == 0:
+            index, self._degrees = np.arange(n, dtype=np.int32), np.diff(v.topology.start)
             none = np.array(part.no_message, now["message"].dtype)
             event = unequal(now["message"], np.broadcast_to(none, now["message"].shape))
         else:
@@ -476,13 +477,13 @@ class _Recorder:
                 changed |= unequal_bits(column, self._previous[name])
             index = np.flatnonzero(changed).astype(np.int32)
         columns = {name: column[index] for name, column in now.items()}
-        counted = (event & (degrees > 0))[index]
+        counted = (event & (self._degrees > 0))[index]
         if part.round_of(iteration):
             for name in v.states:
                 name = f"state.{name}"
                 counted |= unequal(columns[name], self._previous[name][index])
         self.entries += len(index)
-        self.messages += int(degrees[event].sum())
+        self.messages += int(self._degrees[event].sum())
         self.events[iteration] += int(counted.sum())
         self._take(index, columns, n)
         self.parts.append(
@@ -1185,13 +1186,9 @@ class RefinedIterations:
             due, iteration, previous, now, event, recorded, later, active, following
         )
 
-    def _by_class(self, places: Array) -> list[tuple[Methods, Array]]:
+    def _by_class(self, places: Array) -> Sequence[tuple[Methods, Array]]:
         """The places of the vertices of each class, with its methods."""
-        methods = self.part.class_methods
-        if self._kinds is None or len(methods) == 1:
-            return [(methods[0], places)]
-        kinds = self._kinds[places]
-        return [(one, places[kinds == number]) for number, one in enumerate(methods)]
+        return by_class(self.part.class_methods, self._kinds, places)
 
     def _fill(self, due: Array) -> None:
         """Have vertices at their attributes, for `init`."""

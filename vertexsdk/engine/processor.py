@@ -230,11 +230,7 @@ class Processor:
 
     def by_class(self, todo: Array) -> Sequence[tuple[Methods, Array]]:
         """The vertices of each class, with its methods."""
-        kind = self.v.topology.kind
-        if len(self.methods) == 1 or kind is None:
-            return [(self.methods[0], todo)]
-        codes = kind[todo]
-        return [(m, todo[codes == c]) for c, m in enumerate(self.methods)]
+        return by_class(self.methods, self.v.topology.kind, todo)
 
     def new_log(self) -> MutationLog:
         """Return a log for what methods do beyond their own row."""
@@ -585,6 +581,22 @@ def load_topology(key: str, partition: int) -> Topology:
     if loaded is None:
         raise LostError(f"partition {partition} has lost its graph")
     return Topology.from_columns(*loaded)
+
+
+def by_class(
+    methods: Sequence[Methods], kind: Array | None, todo: Array
+) -> Sequence[tuple[Methods, Array]]:
+    """The vertices of each class, with its methods.
+
+    Args:
+        methods: those of each class.
+        kind: the class number of every vertex; None where all are of the first class.
+        todo: the vertices.
+    """
+    if len(methods) == 1 or kind is None:
+        return [(methods[0], todo)]
+    numbers = kind[todo]
+    return [(one, todo[numbers == number]) for number, one in enumerate(methods)]
 
 
 def with_classes(topology: Topology, plan: Plan) -> Topology:

@@ -672,23 +672,27 @@ def test_changes_at_much_of_the_graph_begin_with_init(
             main.query()
 
 
-@pytest.mark.parametrize("partitions", [1, 3])
-def test_attempts_that_are_given_up_become_rare(
-    partitions: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Answers after as many changes begin with `init` at once, and few of them are recorded."""
+@pytest.fixture
+def attempted(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """An entry for each iteration that is refined, however few messages there are."""
     monkeypatch.setattr(_history_partition, "_FEW", 0)
     step = _history_partition.RefinedIterations.step
-    attempts: set[int] = set()
+    refined: list[bool] = []
 
     def counted(self: Any, iteration: int) -> Any:
-        attempts.add(turn)
+        refined.append(True)
         return step(self, iteration)
 
     monkeypatch.setattr(_history_partition.RefinedIterations, "step", counted)
+    return refined
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_attempts_that_are_given_up_become_rare(partitions: int, attempted: list[bool]) -> None:
+    """Answers after as many changes begin with `init` at once, and few of them are recorded."""
     edges = {(v, (v + k) % 997) for v in range(997) for k in range(1, 5)}
     options: dict[str, Any] = {"undirected": False, "strings": False, "partitions": partitions}
-    recorded, many = set(), [(k, k + 7) for k in range(400)]
+    attempts, recorded, many = set(), set(), [(k, k + 7) for k in range(400)]
     with MainLoop(
         Coreness, graph_of(edges, **options), backend=f"memory://history-rare-{partitions}"
     ) as main:
@@ -700,6 +704,9 @@ def test_attempts_that_are_given_up_become_rare(
             assert answer.statistics["start"] == ("init" if turn < 21 else "warm")
             if "history_bytes" in answer.statistics:
                 recorded.add(turn)
+            if attempted:
+                attempts.add(turn)
+            attempted.clear()
         scratch = run(Coreness, graph_of(edges, **options), backend="memory://history-rare")
         assert rows_of(answer) == rows_of(scratch)
     assert attempts == {0, 1, 4, 11, *range(21, 26)}
@@ -708,21 +715,12 @@ def test_attempts_that_are_given_up_become_rare(
 
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_where_one_change_is_too_much_more_changes_are_too(
-    partitions: int, monkeypatch: pytest.MonkeyPatch
+    partitions: int, attempted: list[bool]
 ) -> None:
     """Attempts become rare for all numbers of changes, and only what they need is recorded."""
-    monkeypatch.setattr(_history_partition, "_FEW", 0)
-    step = _history_partition.RefinedIterations.step
-    attempts: set[int] = set()
-
-    def counted(self: Any, iteration: int) -> Any:
-        attempts.add(turn)
-        return step(self, iteration)
-
-    monkeypatch.setattr(_history_partition.RefinedIterations, "step", counted)
     edges = {(a, b) for a in range(30) for b in range(30) if a != b}
     options: dict[str, Any] = {"undirected": False, "strings": False, "partitions": partitions}
-    recorded = set()
+    attempts, recorded = set(), set()
     url = f"memory://history-one-{partitions}"
     with MainLoop(Features, graph_of(edges, **options), backend=url) as main:
         main.query()
@@ -734,6 +732,9 @@ def test_where_one_change_is_too_much_more_changes_are_too(
             answer = main.query()
             if "history_bytes" in answer.statistics:
                 recorded.add(turn)
+            if attempted:
+                attempts.add(turn)
+            attempted.clear()
         scratch = run(Features, graph_of(edges, **options), backend=f"{url}-run")
         assert rows_of(answer) == rows_of(scratch)
     assert attempts == {0, 1, 4, 11, 12}
