@@ -6,14 +6,17 @@ import contextlib
 import itertools
 import os
 import resource
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.waiting import until
 from vertexsdk import Graph, MainLoop, read, run
 from vertexsdk.errors import VertexError
+from vertexsdk.transport.transport import collect_unused
 
 EDGES = [(k, (k + 1) % 20) for k in range(20)]
 NUMBERS = itertools.count()  # of branches: one that failed may have left its name
@@ -22,6 +25,16 @@ COMPONENTS = dict.fromkeys(range(20), 0)
 
 def descriptors() -> set[int]:
     return {int(name) for name in os.listdir("/proc/self/fd")}
+
+
+def open_files() -> list[str]:
+    """What this process has open, once the graphs are closed that nothing refers to."""
+    collect_unused(seconds=10)
+    names = []
+    for number in descriptors():
+        with contextlib.suppress(FileNotFoundError):  # that of the listing
+            names.append(os.readlink(f"/proc/self/fd/{number}"))
+    return names
 
 
 @contextlib.contextmanager
@@ -71,7 +84,7 @@ def test_no_more_files(work: Callable[[str, int], Any], backend: str, tmp_path: 
     url = f"{backend}://{tmp_path}/state"
     run("wcc", graph(1), backend=url, loop="kept").close()
     assert work(url, 2) == COMPONENTS
-    before, messages = len(descriptors()), []
+    files, messages = open_files(), []
     for free in (0, 1, 2, 3, 4, 6, 8, 12, 32):
         try:
             with few_descriptors(free):
@@ -82,4 +95,6 @@ def test_no_more_files(work: Callable[[str, int], Any], backend: str, tmp_path: 
     assert messages[-1] == ""
     assert [m for m in messages if "\n" in m] == []
     assert work(url, 2) == COMPONENTS
-    assert len(descriptors()) <= before + 1
+    # A thread opens a store for a moment, to release a version that nothing refers to.
+    until(lambda: len(open_files()) <= len(files), seconds=10)
+    assert len(open_files()) <= len(files), Counter(open_files()) - Counter(files)
