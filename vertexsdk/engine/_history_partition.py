@@ -50,6 +50,7 @@ from vertexsdk.transport.transport import Blocks
 
 Array = NDArray[Any]
 Columns = dict[str, Array]
+_Parts = list[tuple[Array, Columns]]
 _ROWS = ("history.start", "history.stop", "history.room")
 _SPARE = 1 << 16
 NEVER = (1 << 31) - 1  # an iteration that there is not
@@ -69,13 +70,12 @@ class History:
         self.arena = arena
         self.fields = {"at": np.int32, "sent": np.bool_, **fields}
 
-    def create(self, parts: Iterable[tuple[Array, Columns]]) -> None:
+    def create(self, parts: _Parts) -> None:
         """Begin with entries, in parts that ascend by iteration.
 
         Args:
             parts: the distinct places of entries (int[k]), and their columns.
         """
-        parts = list(parts)
         lengths = np.zeros(self.arena.length("ids"), np.int64)
         for places, _ in parts:
             lengths[places] += 1
@@ -366,6 +366,11 @@ class _Attempts:
             self.left[known] = max(self.left[known] - 1, 0)
         return left <= 1 or (self.others <= _OTHERS and fewest > _ONE_EDGE)
 
+    @property
+    def pauses(self) -> bool:
+        """True if the answers after changes of some size are to begin with `init`."""
+        return any(self.left.values())
+
     def _left(self, size: int) -> int:
         return max((count for known, count in self.left.items() if known <= size), default=0)
 
@@ -439,7 +444,7 @@ class _Recorder:
 
     def __init__(self, run: Iterations, most: int, part: HistoryPartition) -> None:
         self.run, self.most, self.part = run, most, part
-        self.parts: list[tuple[Array, Columns]] = []
+        self.parts: _Parts = []
         self.entries = self.messages = 0
         self.events = Counter[int]()
         self._previous: Columns = {}
@@ -536,6 +541,7 @@ class HistoryPartition(FollowingPartition):
             self.message_type, self.no_message = np.dtype(np.int64), np.int64(0)
             self.sources = sorted(every[0].scatter_reads)
         self._recorder: _Recorder | None = None
+        self._recorded: _Parts | None = None  # what the history is to begin with
         columns: dict[str, Any] = {"dirty": (np.uint8, 0)}
         columns |= {name: (f.column_dtype, f.default) for name, f in self._states.items()}
         super().__init__(plan, layout, partition, start, columns)
@@ -609,6 +615,8 @@ class HistoryPartition(FollowingPartition):
             ends = np.concatenate([changes.edits.row, changes.edits.key])
         ends = graph.mirrors.local(distinct(ends, graph.index.n))
         arena.meta["changed"] += len(ends)
+        if self._recorded is not None:
+            yield from self._make_history()
         if not self.begun:
             return (yield from super().edit(changes, columns))
         history = self.history
@@ -760,7 +768,7 @@ class HistoryPartition(FollowingPartition):
         """Keep what iterations from `init` came to, and their history."""
         recorder, self._recorder = self._recorder, None
         assert self._iterations is not None
-        graph, arena, meta = self.graph, self.arena, self.arena.meta
+        meta = self.arena.meta
         meta["changed"] = 0
         if recorder is None:
             meta["restart"] = "no iterations were recorded, as changes were at much of the graph"
@@ -771,16 +779,7 @@ class HistoryPartition(FollowingPartition):
         if any(e.too_large for e in ends) or self._too_large(e.bytes for e in ends):
             meta["restart"] = f"the history of iterations {self._excess}"
             return
-        places = graph.in_order()
-        self.history.create((places[index], columns) for index, columns in recorder.parts)
-        if not graph.alone:
-            row, key, _ = graph.edges()
-            local, other = np.concatenate([row, key]), np.concatenate([key, row])
-            away = graph.mirrors.are_local(local) & ~graph.mirrors.are_local(other)
-            local, owner = local[away], arena["owner"][other[away]]
-            parts = [(p, distinct(local[owner == p], graph.index.n)) for p in np.unique(owner)]
-            received, _ = yield from end_superstep(self._histories(parts), SuperstepEnd())
-            self._take_histories(received)
+        self._recorded = recorder.parts
         meta |= {
             "last": self._iterations.iterations, "due": [],
             "rounds": self._iterations.master.round,
@@ -789,10 +788,42 @@ class HistoryPartition(FollowingPartition):
         }  # fmt: skip
         report.statistics = {**report.statistics, "history_bytes": sum(e.bytes for e in ends)}
         yield from super().take_over(report)
+        if not meta["attempts"].pauses:
+            yield from self._make_history()
+
+    def _make_history(self) -> Steps[None]:
+        """Have what was recorded as the history, unless the next answer begins with `init`."""
+        graph, meta = self.graph, self.arena.meta
+        _, ends = yield from end_superstep([], _RefinedEnd(changed=meta["changed"]))
+        if meta["attempts"].waits(sum(e.changed for e in ends).bit_length()):
+            self.recompute(MUCH)
+            return
+        assert self._recorded is not None
+        places = graph.in_order()
+        self.history.create([(places[index], columns) for index, columns in self._recorded])
+        self._recorded = None
+        if graph.alone:
+            return
+        row, key, _ = graph.edges()
+        local, other = np.concatenate([row, key]), np.concatenate([key, row])
+        away = graph.mirrors.are_local(local) & ~graph.mirrors.are_local(other)
+        local, owner = local[away], self.arena["owner"][other[away]]
+        parts = [(p, distinct(local[owner == p], graph.index.n)) for p in np.unique(owner)]
+        received, _ = yield from end_superstep(self._histories(parts), SuperstepEnd())
+        self._take_histories(received)
+
+    def recompute(self, reason: str) -> None:
+        """Have the next answer begin with `init`."""
+        self._recorded = None
+        super().recompute(reason)
 
     def follow(self, report: LoopReport) -> Steps[str]:
         """Refine iterations; return why the answer has to begin with `init`, or ""."""
         arena, meta, work = self.arena, self.arena.meta, report.work
+        if self._recorded is not None:
+            yield from self._make_history()
+            if not self.begun:
+                return MUCH
         ends = np.flatnonzero(arena["dirty"] & _END).astype(np.int32)
         ends = ends[arena["alive"][ends] != 0]
         most = max(meta["messages"] // _WORTH, _FEW)

@@ -235,8 +235,14 @@ class RowPool:
 
 
 class RowTopology:
-    """The arrays of an adjacency, in the form of a `Topology` for methods and messages."""
+    """The arrays of an adjacency, in the form of a `Topology` for methods and messages.
 
+    Attributes:
+        reached: which partitions have mirrors of each place (bool[P, n]), where that is known.
+    """
+
+    reached: Array | None = None
+    _cuts = np.zeros(0, np.int64)
     partition, partitions, ghosts = 0, 1, 0
     kind = names = producers = in_order = None
     reverse: Array | None = None
@@ -265,11 +271,13 @@ class RowTopology:
 
     def in_cuts(self, parts: int) -> NDArray[np.int64]:
         """Cut the vertices into ranges with about equal numbers of in-edges."""
-        if parts == 1:
-            return np.array([0, self.n], np.int64)
-        ends = np.cumsum(self.in_stop - self.in_start)
-        inner = np.searchsorted(ends, np.linspace(0, ends[-1], parts + 1)[1:-1])
-        return np.concatenate([[0], inner, [self.n]]).astype(np.int64)
+        if len(self._cuts) != parts + 1:
+            inner = np.zeros(0, np.int64)
+            if parts > 1:
+                ends = np.cumsum(self.in_stop - self.in_start)
+                inner = np.searchsorted(ends, np.linspace(0, ends[-1], parts + 1)[1:-1])
+            self._cuts = np.concatenate([[0], inner, [self.n]]).astype(np.int64)
+        return self._cuts
 
 
 RowTopology.ghost_ids.flags.writeable = False

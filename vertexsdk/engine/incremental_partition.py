@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -49,11 +49,13 @@ Array = NDArray[Any]
 CHANGED = np.uint8(2)  # bit of the column "dirty": since the last snapshot
 _DIRTY = UNWRITTEN | CHANGED
 _SMALL = 1 << 20  # bytes of rows that are copied at once; more are read from a fork
+_DRIFT = 1e-6  # fields are scaled where their sum changes by this part of what they change
+_FAR = 32.0  # fields are scaled by no more than so many times what an iteration changes
 _NUMBER = (int, float, type(None))
 _META: dict[str, type | tuple[type, ...]] = {  # what snapshots have of `Arena.meta`
     "clock": int, "aggregates": dict, "falling": bool, "settled": bool, "unsent": bool,
     "unsure": bool, "gathered": list, "slice": (list, type(None)), "since": int, "spent": int,
-    "good": _NUMBER, "from init": _NUMBER, "bad": _NUMBER,
+    "good": _NUMBER, "from init": _NUMBER, "bad": _NUMBER, "scaling": str,
 }  # fmt: skip
 
 
@@ -100,7 +102,7 @@ class IncrementalPartition(ArenaPartition):
         self.arena.meta |= {
             "clock": 0, "aggregates": {}, "due": False, "layers": None,
             "all": 0, "begun": False, "unsure": False, "unsent": False, "falling": False,
-            "worse": False, "settled": False,
+            "worse": False, "settled": False, "scaling": "",
         }  # fmt: skip
         for kept in ("state", "tracked"):
             columns = {n: self.arena[f"{kept}.{n}"] for n in self.plan.program.states()}
@@ -326,7 +328,7 @@ class IncrementalPartition(ArenaPartition):
         self.methods.num_vertices = total.vertices
         return received, total
 
-    def _end(self, **counts: int) -> PartitionEnd:
+    def _end(self, **counts: Any) -> PartitionEnd:
         """The report of this partition at the end of a superstep, with an empty progress."""
         aggregators = self.plan.program.aggregators
         aggregates = {k: x.identity for k, x in aggregators.items()}
@@ -695,6 +697,8 @@ class IncrementalPartition(ArenaPartition):
         if goes_on:  # so that answers do not depend on when a slice of time was over
             master.iteration, warm = meta["slice"]
             report.warm = warm
+        else:
+            meta["scaling"] = "measure" if sums and warm and self.plan.always else ""
         meta.pop("slice", None)
         while True:
             ends = partial(_ends, master.iteration, master)
@@ -707,13 +711,15 @@ class IncrementalPartition(ArenaPartition):
                 report.failure = total.failure
                 return
             work.add(progress)
+            measured = meta["scaling"] == "measure"
+            meta["scaling"] = "apply" if measured and total.drifts else ""
             more = master.advance(total.progress)
             self._aggregates = dict(master.aggregates)
             fell = meta["falling"] and report.warm
             if fell or (more and sums and warm and pace.tired(1)):
                 report.warm = warm = False
                 self.restart(MESSAGES_WORSE if fell else pace.reason)
-                master = self._master()
+                master, meta["scaling"] = self._master(), ""
                 continue
             if not more:
                 work.reason, work.quiet = master.reason, True
@@ -755,7 +761,7 @@ class IncrementalPartition(ArenaPartition):
         end, senders = self._end(), self.v.pending[:0]
         try:
             if self.arena.meta["begun"]:
-                senders = self._gather_and_scatter(iteration, aggregates, ends, end.progress)
+                senders = yield from self._gather_and_scatter(iteration, aggregates, ends, end)
             else:
                 senders = self._initialise(end.progress)
         except VertexError as error:
@@ -793,16 +799,31 @@ class IncrementalPartition(ArenaPartition):
         iteration: int,
         aggregates: dict[str, Any],
         ends: Callable[[dict[str, Any]], bool],
-        progress: IterationStats,
-    ) -> Array:
+        end: PartitionEnd,
+    ) -> Steps[Array]:
         """Run an iteration of this partition; return the vertices that sent."""
-        a, v, delivery = self.arena, self.v, self.delivery
+        a, v, delivery, progress = self.arena, self.v, self.delivery, end.progress
         into = progress.aggregates
         scope = self._scope(iteration, aggregates, into)
         delivery.settle(v.msg, v.agg)
         todo = self.graph.present_places() if self.plan.always else a["pending"].copy()
         level = self._tick()
-        senders = self.methods.gather(scope, todo)
+        scaling = a.meta["scaling"]
+        earlier = self._variable_states(todo) if scaling else {}
+        try:
+            senders = self.methods.gather(scope, todo)
+        except VertexError:
+            if scaling == "apply":  # other partitions wait in `_scale`
+                yield from self.exchange(self._end(sums=np.full(4, np.nan)))
+            raise
+        if scaling == "apply" and (yield from self._scale(todo, earlier, scope, ends)):
+            senders = todo
+        elif scaling == "measure":
+            with np.errstate(all="ignore"):
+                for name, column in earlier.items():
+                    difference = v.states[name][todo] - column
+                    end.difference += float(difference.sum())
+                    end.distance += float(np.abs(difference).sum())
         if self.comparing:
             a["seen"][senders] = v.agg[senders]
             a["level"][senders] = level
@@ -820,6 +841,66 @@ class IncrementalPartition(ArenaPartition):
         progress.messages = self.methods.scatter(scope, senders)
         self._finish(progress)
         return senders
+
+    def _variable_states(self, places: Array) -> dict[str, Array]:
+        """The fields of vertices that iterations change, by name."""
+        constants = self.plan.program.classes[0].facts.constants
+        return {n: column[places] for n, column in self.v.states.items() if n not in constants}
+
+    def _scale(
+        self,
+        todo: Array,
+        earlier: Mapping[str, Array],
+        scope: Scope,
+        ends: Callable[[dict[str, Any]], bool],
+    ) -> Steps[bool]:
+        """Scale what vertices have gathered so that the sum over all of them stays as it is now.
+
+        After changes that sum may be wrong, and an error in it fades more slowly than all others.
+        As methods only add and scale, an iteration is x -> A·x + b. The factor c is the one with
+        which c·x and A·(c·x) + b have the same sum, and vertices get the latter. It is the step of
+        iterative aggregation and disaggregation, with all vertices in one group.
+
+        Args:
+            todo: all vertices, which have gathered.
+            earlier: their fields before, by name.
+            scope: where they gathered.
+            ends: whether the loop ends with this iteration; nothing is scaled then.
+
+        Returns:
+            Whether it was scaled.
+
+        Source: Stewart, "Introduction to the Numerical Solution of Markov Chains", 1994, chapter 6.
+        """
+        v, end = self.v, self._end()
+        none = dict(end.progress.aggregates)  # what aggregators have without contributions
+        constant, contributed = dict[str, Array](), dict(none)  # without any message
+        now, messages = self._variable_states(todo), v.agg[todo]
+        v.agg[todo] = self.algebra.identity
+        try:
+            self.methods.gather(replace(scope, read=none, into=contributed), todo)
+            constant = self._variable_states(todo)
+        except VertexError:
+            end.sums += np.nan
+        v.agg[todo] = messages
+        with np.errstate(all="ignore"):
+            for name, least in constant.items():
+                scaled, change = now[name] - least, now[name] - earlier[name]
+                sums = np.abs(scaled).sum(), np.abs(change).sum(), change.sum(), least.sum()
+                end.sums += sums
+        end.progress.aggregates = dict(scope.into)
+        _, total = yield from self.exchange(end)
+        size, distance, change_of_sum, least_sum = total.sums
+        with np.errstate(all="ignore"):
+            more = change_of_sum / (least_sum - change_of_sum)  # the factor is 1 + more
+        scales = abs(more) * size <= _FAR * distance and not ends(total.progress.aggregates)
+        for name, column in now.items():
+            v.states[name][todo] = column
+            if scales:
+                v.states[name][todo] += more * (column - constant[name])
+        for name in self.sums_read if scales else []:
+            scope.into[name] += more * (scope.into[name] - contributed[name])
+        return bool(scales)
 
     def _check_unsupported(self, todo: Array, senders: Array) -> None:
         """Note whether a state stands on a message which came after it, which levels cannot tell.
@@ -911,6 +992,9 @@ class PartitionEnd(SuperstepEnd):
         suspects: vertices whose value may have to be withdrawn.
         falling: a message got worse in an iteration, or `init` is not a fixed point.
         unsure: levels do not tell which values support each other.
+        difference: the sum of the differences that an iteration made to fields.
+        distance: the sum of their absolute values.
+        sums: float64[4], as `_scale` has them.
     """
 
     edits: int = 0
@@ -919,6 +1003,14 @@ class PartitionEnd(SuperstepEnd):
     suspects: int = 0
     falling: bool = False
     unsure: bool = False
+    difference: float = 0.0
+    distance: float = 0.0
+    sums: Array = field(default_factory=partial(np.zeros, 4))
+
+    @property
+    def drifts(self) -> bool:
+        """True if an iteration changes the sum of all fields."""
+        return abs(self.difference) > _DRIFT * self.distance
 
     @classmethod
     def total(cls, ends: Sequence[PartitionEnd], algebras: Mapping[str, Algebra]) -> PartitionEnd:
@@ -932,6 +1024,9 @@ class PartitionEnd(SuperstepEnd):
             total.suspects += end.suspects
             total.falling |= end.falling
             total.unsure |= end.unsure
+            total.difference += end.difference
+            total.distance += end.distance
+            total.sums += end.sums
             total.failure = total.failure or end.failure
             total.progress.add(end.progress, algebras)
         total.late = ends[0].late

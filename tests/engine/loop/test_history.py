@@ -687,6 +687,16 @@ def attempted(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return refined
 
 
+def start_of_branch(main: MainLoop, graph: Graph, edges: list[tuple[int, int]]) -> str:
+    """How the answer of a branch with more edges starts; it is that of a run on the graph."""
+    with main.fork() as branch:
+        branch.apply([("+", *(name(v, strings=False) for v in edge)) for edge in edges])
+        answer = branch.start().result()
+        scratch = run(Coreness, graph, backend="memory://history-branch", replace=True)
+        assert rows_of(answer) == rows_of(scratch)
+        return str(answer.statistics["start"])
+
+
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_attempts_that_are_given_up_become_rare(partitions: int, attempted: list[bool]) -> None:
     """Answers after as many changes begin with `init` at once, and few of them are recorded."""
@@ -707,6 +717,10 @@ def test_attempts_that_are_given_up_become_rare(partitions: int, attempted: list
             if attempted:
                 attempts.add(turn)
             attempted.clear()
+            if turn == 20:  # the iterations are recorded, and the history is for few changes
+                for some, start in ((many[1:], "init"), (many[1:2], "warm")):
+                    graph = graph_of(edges | {many[0], *some}, **options)
+                    assert start_of_branch(main, graph, some) == start
         scratch = run(Coreness, graph_of(edges, **options), backend="memory://history-rare")
         assert rows_of(answer) == rows_of(scratch)
     assert attempts == {0, 1, 4, 11, *range(21, 26)}

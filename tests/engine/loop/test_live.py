@@ -12,7 +12,7 @@ from tests.engine.programs import Widest
 from tests.support.live import LiveInProcess
 from tests.support.random_changes import Edges, Row, random_rows
 from tests.support.reference import reference
-from vertexsdk import Min, Vertex, VertexId, inf, param, state
+from vertexsdk import Min, Sum, Vertex, VertexId, aggregate, inf, param, state
 from vertexsdk.algorithms import (
     BreadthFirstSearch,
     ConnectedComponents,
@@ -21,8 +21,9 @@ from vertexsdk.algorithms import (
 )
 from vertexsdk.engine import incremental_partition as partition
 from vertexsdk.engine import loop_task, partition_graph
+from vertexsdk.errors import VertexError
 from vertexsdk.program.program import Program
-from vertexsdk.program.vertex import Delta
+from vertexsdk.program.vertex import Aggregates, Delta
 from vertexsdk.testing.oracles import disagreements, expected
 
 ORIGIN = 3
@@ -62,6 +63,30 @@ class Falling(Vertex):
     def scatter(self, iteration: int) -> None:
         for target in self.targets:
             self.emit(target, self.rank + target.value)
+
+
+class Standing(Vertex):
+    """Two fields, neither of which adds up to the same after an iteration."""
+
+    score: float = state(0.0)
+    share: float = state(0.0)
+    messages = Sum(float)
+    total = aggregate(Sum(float))
+    change = aggregate(Sum(float))
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        least = 1.0 + self.id % 3
+        score = least + 0.5 * delta.value + 0.3 * self.total.value / self.num_vertices
+        self.change.contribute(abs(score - self.score))
+        self.total.contribute(0.5 * score + 1.0)
+        self.score = score
+        self.share = (score - least) / (1 + len(self.targets))
+
+    def scatter(self, iteration: int) -> None:
+        self.emitAll(0.4 * self.share + 0.5 * self.score / (1 + len(self.targets)))
+
+    def converged(self, iteration: int, aggregates: Aggregates) -> bool:
+        return bool(aggregates.change <= 1e-11)
 
 
 BUILT_IN: dict[str, tuple[type[Vertex], dict[str, Any]]] = {
@@ -259,4 +284,91 @@ def test_shares_add_up_to_one_after_changes(partitions: int) -> None:
     for _ in range(3):
         ranks = [row["rank"] for row in live.answer(1).values()]
         assert sum(ranks) == pytest.approx(1.0, abs=1e-11)
+    live.close()
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("partitions", [1, 2, 7])
+def test_vertices_that_go_leave_no_error_that_fades_slowly(partitions: int, compiled: bool) -> None:
+    """What their ranks added up to is made up for in one iteration, whatever the epsilon is."""
+    rng = random.Random(1)
+    edges = sorted({(v, rng.randrange(300)) for v in range(300) for _ in range(5)})
+    ends = [(v, 300 + v) for v in range(10)]
+    options: dict[str, Any] = {"params": {"epsilon": 1e-7}, "compiled": compiled}
+    live = LiveInProcess(program(PageRank), edges + ends, partitions=partitions, **options)
+    live.answer()
+    live.take([("-", *edge) for edge in ends])
+    ranks = [row["rank"] for row in live.answer().values()]
+    assert live.last is not None
+    assert live.last.warm
+    from_init = LiveInProcess(program(PageRank), edges, partitions=partitions, **options)
+    from_init.answer()
+    assert from_init.last is not None
+    assert live.last.work.iterations <= from_init.last.work.iterations
+    assert len(ranks) == 300
+    assert sum(ranks) == pytest.approx(1.0, abs=1e-13)
+    live.close()
+    from_init.close()
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("partitions", [1, 2, 7])
+def test_sums_that_iterations_change_are_scaled(
+    partitions: int, compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fixed point is that of a run, with fewer iterations than without scaling."""
+    edges = [(v, (v * k + 1) % 100) for v in range(100) for k in (3, 7)]
+    ends = [(v, 100 + v % 20) for v in range(100)]
+    fresh = LiveInProcess(program(Standing), edges)
+    expected = fresh.answer()
+    fresh.close()
+    iterations = []
+    for most in (0.0, 32.0):
+        monkeypatch.setattr(partition, "_FAR", most)
+        live = LiveInProcess(
+            program(Standing), edges + ends, partitions=partitions, compiled=compiled
+        )
+        live.answer()
+        live.take([("-", *edge) for edge in ends])
+        answer = live.answer()
+        assert live.last is not None
+        assert live.last.warm
+        iterations.append(live.last.work.iterations)
+        live.close()
+        assert answer.keys() == expected.keys()
+        for v, row in answer.items():
+            assert row == pytest.approx(expected[v], abs=1e-10)
+    assert iterations[1] < iterations[0]
+
+
+@pytest.mark.parametrize("call", [2, 3])
+def test_a_method_that_fails_while_sums_are_scaled(
+    call: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It fails in one of two partitions, in the second iteration or as that is scaled."""
+    edges = [(v, (v + k) % 50) for v in range(50) for k in (1, 7)]
+    live = LiveInProcess(program(Standing), [*edges, (1, 99)], partitions=2, compiled=False)
+    live.answer()
+    live.take([("-", 1, 99)])
+    part: Any = loop_task._partitions[live.key, 1][1]
+    methods, calls = part.class_methods[0], []
+    gather = methods.gather
+
+    def failing(*arguments: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == call:
+            raise VertexError("no luck")
+        return gather(*arguments)
+
+    monkeypatch.setattr(methods, "gather", failing)
+    if call == 2:
+        with pytest.raises(VertexError, match="no luck"):
+            live.answer()
+    else:
+        fresh = LiveInProcess(program(Standing), edges)
+        expected = fresh.answer()
+        fresh.close()
+        for v, row in live.answer().items():
+            assert row == pytest.approx(expected[v], abs=1e-10)
+    assert len(calls) >= call
     live.close()
