@@ -34,8 +34,8 @@ except ImportError as error:
     ) from error
 
 _COUNT = Interval(Integral, 1, None, closed="left")
-_NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
-_POSITIVE = Interval(Real, 0, None, closed="neither")
+NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+POSITIVE = Interval(Real, 0, None, closed="neither")
 _STEADY = 10  # passes at most, after which a model that began anew is near the best one
 
 
@@ -83,7 +83,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "passes": [Interval(Integral, 0, None, closed="left")],
         "sample": [_COUNT],
-        "tol": [_NOT_NEGATIVE],
+        "tol": [NOT_NEGATIVE],
         "max_iter": [Interval(Integral, 0, None, closed="left")],
         "loop": [str, None],
         "backend": [str, None],

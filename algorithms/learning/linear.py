@@ -17,7 +17,7 @@ from vertexsdk.algorithms.learning._block_program import (
     NamedLinearBlocksProgram,
 )
 from vertexsdk.algorithms.learning._features import as_matrix
-from vertexsdk.algorithms.learning._learner import _NOT_NEGATIVE, _POSITIVE
+from vertexsdk.algorithms.learning._learner import NOT_NEGATIVE, POSITIVE
 from vertexsdk.algorithms.learning.linear_kernels import LossSums
 from vertexsdk.algorithms.learning.linear_solver import minimise
 
@@ -75,8 +75,8 @@ class LinearModel(BlockLearner):
     _programs = MappingProxyType({"int": LinearBlocksProgram, "str": NamedLinearBlocksProgram})
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BlockLearner._parameter_constraints,
-        "alpha": [_NOT_NEGATIVE],
-        "rate": [_POSITIVE, None],
+        "alpha": [NOT_NEGATIVE],
+        "rate": [POSITIVE, None],
     }
     _loss: ClassVar[str]
     _step: ClassVar[float] = 0.5  # of the curvature that a row of length 1 has

@@ -136,6 +136,18 @@ def test_a_private_module_is_imported_in_its_directory_alone() -> None:
     assert not wrong
 
 
+def test_a_private_name_is_used_in_its_module_alone() -> None:
+    wrong = [
+        f"{module} imports {alias.name} from {node.module}"
+        for module, file in MODULES.items()
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module in MODULES
+        for alias in node.names
+        if re.match("_[^_]", alias.name) and f"{node.module}.{alias.name}" not in MODULES
+    ]
+    assert not wrong
+
+
 def test_no_file_imports_itself_by_way_of_others() -> None:
     graph: dict[str, set[str]] = defaultdict(set)
     for module, file in MODULES.items():

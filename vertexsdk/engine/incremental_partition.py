@@ -845,7 +845,8 @@ class IncrementalPartition(ArenaPartition):
     def _variable_states(self, places: Array) -> dict[str, Array]:
         """The fields of vertices that iterations change, by name."""
         constants = self.plan.program.classes[0].facts.constants
-        return {n: column[places] for n, column in self.v.states.items() if n not in constants}
+        states = self.v.states.items()
+        return {name: column.take(places) for name, column in states if name not in constants}
 
     def _scale(
         self,
@@ -872,6 +873,8 @@ class IncrementalPartition(ArenaPartition):
 
         Source: Stewart, "Introduction to the Numerical Solution of Markov Chains", 1994, chapter 6.
         """
+        if self.alone and ends(scope.into):
+            return False
         v, end = self.v, self._end()
         none = dict(end.progress.aggregates)  # what aggregators have without contributions
         constant, contributed = dict[str, Array](), dict(none)  # without any message

@@ -49,13 +49,13 @@ from vertexsdk.graph.load.text import (
     Bytes,
     Long,
     Longs,
-    _ends,
-    _skip,
+    ends_field,
     padded,
+    parse_integer,
     parse_value,
     place_of,
+    skip_separators,
 )
-from vertexsdk.graph.load.text import _integer as _int64
 from vertexsdk.graph.topology.edge_attributes import NO_FLOAT, NO_INT, attribute_types, no_values
 
 _BLOCK = 4 << 20  # bytes read at a time
@@ -357,7 +357,7 @@ Ints = NDArray[np.int32]
 @njit
 def _ended(buffer: Bytes, p: int, end: int) -> bool:
     """Return whether a field that reaches `p` ends there."""
-    return p == end or _ends(buffer[p])
+    return p == end or ends_field(buffer[p])
 
 
 @njit
@@ -383,7 +383,7 @@ def _no_integer(buffer: Bytes, p: int, q: int, plus: bool) -> bool:
 @njit
 def _integer(buffer: Bytes, p: int, end: int, plus: bool) -> tuple[Any, Any, Long, int]:
     """Parse an int64: (is it one, is it surely no integer, value, position after it)."""
-    status, x, q = _int64(buffer, p, end)
+    status, x, q = parse_integer(buffer, p, end)
     if status == OK:
         return True, False, x, q
     word = _word(buffer, p, end)
@@ -426,7 +426,7 @@ def parse_changes(
         line[row] = number
         start[row] = p
         number += 1
-        p = _skip(buffer, p, end)
+        p = skip_separators(buffer, p, end)
         good = True
         bad = False  # surely; if neither, then odd
         fields = 0  # of the change; a time is none
@@ -483,7 +483,7 @@ def parse_changes(
             else:
                 good = False
                 bad = _word(buffer, p, end) > p
-            p = _skip(buffer, q, end)
+            p = skip_separators(buffer, q, end)
         if fields == 3 or what == _REMOVE:
             if len(int_value) > 0:
                 int_value[row] = NO_INT

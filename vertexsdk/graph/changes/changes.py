@@ -134,7 +134,7 @@ class Changes:
         >>> Changes.from_arrays([ADD, ADD], [1, 2], [2, 3], [0.5, None]).value.tolist()
         [0.5, nan]
         """
-        kinds, sources, targets = np.asarray(kind), _ids(source), _ids(target)
+        kinds, sources, targets = np.asarray(kind), id_array(source), id_array(target)
         if kinds.ndim != 1 or not np.isin(kinds, (ADD, REMOVE, CHANGE)).all():
             raise InputError("the kind of a change is ADD, REMOVE or CHANGE (0, 1 or 2)")
         kinds = kinds.astype(np.uint8)
@@ -242,7 +242,7 @@ def _values(value: Any, size: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     return values, none
 
 
-def _ids(ids: Any) -> Any:
+def id_array(ids: Any) -> Any:
     try:
         if isinstance(ids, pa.Array):
             integral = pa.types.is_integer(ids.type)

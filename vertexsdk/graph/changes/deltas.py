@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from vertexsdk.arrays.corruption import CorruptError
 from vertexsdk.arrays.raw_columns import pickled
 from vertexsdk.errors import InputError, VertexError, excerpt
-from vertexsdk.graph.changes.changes import Changes, _ids
+from vertexsdk.graph.changes.changes import Changes, id_array
 from vertexsdk.program.program import Program
 from vertexsdk.state.stored_pickles import unpickle
 
@@ -90,7 +90,7 @@ class Deltas(Changes):
             else:
                 others.append(_checked(Sent(len(edges), *row[1:])))
         changes = Changes.of(edges)
-        named = _ids([s.vertex for s in others])
+        named = id_array([s.vertex for s in others])
         source, target = changes.source, changes.target
         if edges and others and pa.types.is_integer(named.type) != changes.are_integers:
             source, target = changes.strings()  # as where some ids of changes are strings

@@ -194,7 +194,7 @@ def _time(fields: list[str], number: int) -> float:
 
 def _number(field: str, what: str) -> float:
     try:
-        number = float(_ascii_number(field))
+        number = float(ascii_number(field))
     except ValueError:
         raise ValueError(f"{what} {excerpt(field)} is not a number") from None
     if math.isnan(number):
@@ -202,7 +202,7 @@ def _number(field: str, what: str) -> float:
     return number
 
 
-def _ascii_number(field: str) -> str:
+def ascii_number(field: str) -> str:
     """A number as edge files have it: no 1_000, and no digits but 0 to 9."""
     if "_" in field or not field.isascii():
         raise ValueError
@@ -211,7 +211,7 @@ def _ascii_number(field: str) -> str:
 
 def _int_of(field: str) -> int:
     try:
-        number = int(_ascii_number(field))
+        number = int(ascii_number(field))
     except ValueError:
         raise ValueError(f"value {excerpt(field)} is not a number") from None
     if not NO_INT < number < 2**63:

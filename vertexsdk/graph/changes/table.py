@@ -22,7 +22,7 @@ from vertexsdk.graph.changes.line import (
     BadLines,
     LineFormat,
     Places,
-    _ascii_number,
+    ascii_number,
     read_id,
 )
 from vertexsdk.graph.topology.edge_attributes import (
@@ -219,7 +219,7 @@ def _parsed(column: pa.Array, dtype: np.dtype[Any], checks: Checks, what: str) -
     read, wrong = np.ones(len(column)), np.zeros(len(column), np.bool_)
     for k, text in enumerate(column.to_pylist()):
         try:
-            read[k] = 1 if text is None else float(_ascii_number(text))
+            read[k] = 1 if text is None else float(ascii_number(text))
         except ValueError:
             wrong[k] = True
     checks.append((wrong, lambda k: f"{what} {excerpt(column[k].as_py())} is not a number"))

@@ -68,22 +68,22 @@ def long_line(buffer: Bytes, begin: int, end: int) -> int:
 
 
 @njit
-def _ends(c: int) -> bool:
+def ends_field(c: int) -> bool:
     """Return whether a byte ends a field: a blank, tab, comma, newline or carriage return."""
     return c <= _COMMA and (_ENDS >> np.uint64(c)) & np.uint64(1) != 0
 
 
 @njit
-def _skip(buffer: Bytes, p: int, end: int) -> int:
+def skip_separators(buffer: Bytes, p: int, end: int) -> int:
     """Return the next position that is not a separator within the line."""
-    while p < end and buffer[p] != _NEWLINE and _ends(buffer[p]):
+    while p < end and buffer[p] != _NEWLINE and ends_field(buffer[p]):
         p += 1
     return p
 
 
 @njit
 def _token_end(buffer: Bytes, p: int, end: int) -> int:
-    while p < end and not _ends(buffer[p]):
+    while p < end and not ends_field(buffer[p]):
         p += 1
     return p
 
@@ -96,7 +96,7 @@ def _line_end(buffer: Bytes, p: int, end: int) -> int:
 
 
 @njit
-def _integer(buffer: Bytes, p: int, end: int) -> tuple[int, Long, int]:
+def parse_integer(buffer: Bytes, p: int, end: int) -> tuple[int, Long, int]:
     """Parse an int64 at `p`: (status, value, position after the token)."""
     negative = buffer[p] == 45
     if negative:
@@ -109,7 +109,7 @@ def _integer(buffer: Bytes, p: int, end: int) -> tuple[int, Long, int]:
             break
         x = x * np.uint64(10) + d
         p += 1
-    if p == first or (p < end and not _ends(buffer[p])):
+    if p == first or (p < end and not ends_field(buffer[p])):
         return NOT_INTEGER, 0, p
     digits = p - first
     if digits >= 19:
@@ -130,7 +130,7 @@ def padded(buffer: Bytes, p: int, q: int) -> bool:
 @njit
 def _id(buffer: Bytes, p: int, end: int) -> tuple[int, Long, int]:
     """Parse an int64 that prints back as it is written: (status, value, end)."""
-    status, x, q = _integer(buffer, p, end)
+    status, x, q = parse_integer(buffer, p, end)
     return NOT_INTEGER if padded(buffer, p, q) else status, x, q
 
 
@@ -195,7 +195,7 @@ def _number(buffer: Bytes, p: int, end: int) -> tuple[int, float, bool, int]:
         if p == first:
             seen = 0
         exponent += -power if down else power
-    if seen == 0 or (p < end and not _ends(buffer[p])):
+    if seen == 0 or (p < end and not ends_field(buffer[p])):
         p = _token_end(buffer, p, end)
         status, special = _word(buffer, begin, p)
         return status, special, False, p
@@ -216,12 +216,12 @@ def parse_value(
     while q < end and q - p < 15 and 48 <= buffer[q] <= 57:
         x = x * 10 + np.int64(buffer[q] - 48)
         q += 1
-    if q > p and (q == end or _ends(buffer[q])):  # a short integer, as most are
+    if q > p and (q == end or ends_field(buffer[q])):  # a short integer, as most are
         return OK, np.float64(x), x, False, q
     status, v, hard, after = _number(buffer, p, end)
     i: Long = np.int64(0)
     if integer and status == OK:
-        exact, i, _ = _integer(buffer, p + (buffer[p] == 43), after)
+        exact, i, _ = parse_integer(buffer, p + (buffer[p] == 43), after)
         if exact != OK:
             if hard or not abs(v) < 9.0e15 or v != np.floor(v):
                 status = FRACTION
@@ -265,7 +265,7 @@ def parse_edges(
     status = OK
     p = begin
     while p < end:
-        p = _skip(buffer, p, end)
+        p = skip_separators(buffer, p, end)
         if p == end:
             break
         if buffer[p] == _NEWLINE:
@@ -282,7 +282,7 @@ def parse_edges(
         if status != OK:
             p = at
             break
-        p = _skip(buffer, p, end)
+        p = skip_separators(buffer, p, end)
         if p == end or buffer[p] == _NEWLINE:
             status, p = ONE_FIELD, at
             break
@@ -298,7 +298,7 @@ def parse_edges(
         target[row] = b
         least = min(least, a, b)
         most = max(most, a, b)
-        p = _skip(buffer, p, end)
+        p = skip_separators(buffer, p, end)
         if p < end and buffer[p] != _NEWLINE:
             at = p
             valued += 1
@@ -342,14 +342,14 @@ def first_two_fields(buffer: Bytes, begin: int, end: int, places: Longs) -> int:
     row = 0
     p = begin
     while p < end:
-        p = _skip(buffer, p, end)
+        p = skip_separators(buffer, p, end)
         if p < end and buffer[p] != _NEWLINE and buffer[p] != _HASH:
             for k in range(2):
                 places[row, k] = 0
                 if p < end and buffer[p] != _NEWLINE:
                     q = _token_end(buffer, p, end)
                     places[row, k] = place_of(p, q)
-                    p = _skip(buffer, q, end)
+                    p = skip_separators(buffer, q, end)
             row += 1
         p = _line_end(buffer, p, end) + 1
     return row
