@@ -556,6 +556,18 @@ def test_any_changes_have_the_iterations_of_runs_from_scratch(
     assert starts["warm"] >= 3
 
 
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("partitions", [1, 2, 7])
+@pytest.mark.parametrize("cls", PROGRAMS, ids=lambda cls: cls.__name__)
+def test_any_changes_have_their_answers_where_attempts_are_given_up(
+    cls: type[Vertex], partitions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As they are on larger graphs; what was recorded becomes a history later, or never."""
+    monkeypatch.setattr(_history_partition, "_FEW", 0)
+    starts = check_drawn_loops(cls, partitions, 3)
+    assert starts["init"] >= 3
+
+
 class Givers(Vertex):
     """Send what they have, and remember."""
 
