@@ -1,4 +1,4 @@
-"""`explain` says of a program that it compiles exactly where `compiled="require"` takes it."""
+"""What `explain` says of programs: whether they compile, and how answers follow changes."""
 
 from __future__ import annotations
 
@@ -28,3 +28,25 @@ def test_what_is_refused_is_not_said_to_compile(case: Any) -> None:
 
 def test_what_compiles() -> None:
     assert explain(Degree).facts["compiled"] == "yes"
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "parts"),
+    [
+        ("pagerank", {}, ["starts from the answer before"]),
+        ("kcore", {}, ["refines the iterations"]),
+        ("degree", {}, ["takes the edges at the ends"]),
+        (
+            "pagerank",
+            {"iterations": 10},
+            [
+                "does not continue, as PageRank.converged reads the iteration",
+                "does not refine iterations, as PageRank has aggregators",
+            ],
+        ),
+    ],
+)
+def test_how_answers_follow_changes(name: str, params: dict[str, Any], parts: list[str]) -> None:
+    said = explain(name, params).facts["after changes"]
+    assert [part for part in parts if part not in said] == []
+    assert ("from init" in said) == (len(parts) > 1)

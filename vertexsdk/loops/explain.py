@@ -96,10 +96,11 @@ def _after_changes(program: Program, values: Mapping[str, Any]) -> str:
     no_history = why_no_history(program)
     if no_history is None:
         return "an answer refines the iterations of the answer before where they differ"
-    facts = program.classes[0].facts
-    if facts.message_kind == "latest" or not facts.scalar_messages:
-        return f"an answer starts from init: {no_history}"
-    return f"an answer starts from init: {reason if limit != 1 else not_local}"
+    reasons = {reason: "continue", no_history: "refine iterations"}
+    if limit == 1:
+        reasons = {not_local: "count at changed edges", no_history: "refine iterations"}
+    causes = "; ".join(f"it does not {way}, as {why}" for why, way in reasons.items())
+    return f"an answer starts from init: {causes}"
 
 
 def _of_class(spec: ClassSpec) -> Iterator[tuple[str, str]]:

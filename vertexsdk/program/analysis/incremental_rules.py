@@ -135,7 +135,7 @@ def why_no_history(
     >>> why_no_history(Program(Coreness)) is None
     True
     >>> why_no_history(Program(PageRank))
-    'PageRank gathers or sends in every iteration, or has aggregators'
+    'PageRank has aggregators'
     """
     first = program.classes[0]
     ends = max_iterations is not None or first.cls.max_iterations is not None
@@ -184,10 +184,8 @@ def _why_not_refined(spec: ClassSpec, *, strings: bool, rounds: bool, ends: bool
             f"{name} does not send the same to all targets, nor one message along each edge that "
             "follows from its fields",
         ),
-        (
-            facts.volatile or facts.always or spec.aggregators,
-            f"{name} gathers or sends in every iteration, or has aggregators",
-        ),
+        (spec.aggregators, f"{name} has aggregators"),
+        (facts.volatile or facts.always, f"{name} gathers or sends in every iteration"),
         (spec.producers, f"{name} keeps more than its fields"),
         (facts.changes_graph, f"{name} changes the graph itself"),
         (strings and facts.draws, "random numbers follow from names, and vertex ids are strings"),
