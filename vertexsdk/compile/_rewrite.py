@@ -315,7 +315,7 @@ class _Rewriter(CompiledArithmetic):
         self.count = 0
         self.logs = False
         self.messages: list[tuple[str, str]] = []  # (edge, message at the last scatter)
-        self.condition: str | None = None  # of the message along an edge
+        self.conditions: list[str] = []  # of the message along an edge
         names = method.function.__code__.co_varnames
         self.delta = names[3] if method.name == "gather" else ""
         self.resolve = lambda name: method.function.__globals__.get(name)
@@ -569,17 +569,20 @@ class _Rewriter(CompiledArithmetic):
         return ast.copy_location(loop, node)
 
     def visit_If(self, node: ast.If) -> Any:
-        if self.root == "scatter" and self.spec.facts.edge_messages:  # the only one there is
-            self.condition = ast.unparse(self.visit(copy.deepcopy(node.test)))
+        if self.root == "scatter" and self.spec.facts.edge_messages:
+            test = ast.unparse(self.visit(copy.deepcopy(node.test)))
+            guards = isinstance(node.body[0], ast.Continue)
+            self.conditions.append(f"not ({test})" if guards else f"({test})")
         return self.generic_visit(node)
 
     def _conditional(self, message: str) -> str:
         """The message along an edge, or the identity where there is none."""
-        if self.condition is None:
+        if not self.conditions:
             return message
         assert self.spec.algebra is not None
         identity = identity_text(self.spec.algebra)
-        return f"({message}) if ({_at_last_scatter(self.condition)}) else {identity}"
+        condition = _at_last_scatter(" and ".join(self.conditions))
+        return f"({message}) if {condition} else {identity}"
 
     def visit_Expr(self, node: ast.Expr) -> Any:
         call = node.value

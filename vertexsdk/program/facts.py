@@ -349,6 +349,8 @@ def _emissions(method: Method, node: Any, *, in_loop: bool) -> Iterable[str]:
 def _one_emission(scatter: Method, changing: Collection[str]) -> str | None:
     """Tell when scatter emits along an edge, where it is one loop with one `emit(target, x)`.
 
+    Conditions may stand around it, and before it those of a `continue`.
+
     Args:
         changing: the state fields that a method sets.
 
@@ -358,21 +360,30 @@ def _one_emission(scatter: Method, changing: Collection[str]) -> str | None:
     """
     assert scatter.tree is not None
     body = [s for s in scatter.tree.body if not is_docstring(s)]
-    if len(body) != 1 or not isinstance(body[0], ast.For) or len(body[0].body) != 1:
+    if len(body) != 1 or not isinstance(body[0], ast.For) or body[0].orelse:
         return None
-    statement: ast.stmt = body[0].body[0]
-    test: ast.expr | None = None
-    if isinstance(statement, ast.If) and len(statement.body) == 1 and not statement.orelse:
-        test = statement.test
-        statement = statement.body[0]
-    if not isinstance(statement, ast.Expr) or not scatter.is_call(statement.value, "emit"):
+    statements, tests = body[0].body, list[ast.expr]()
+    while isinstance(statements[0], ast.If):
+        first = statements[0]
+        rest = statements[1:]
+        guards = isinstance(first.body[0], ast.Continue)  # then what follows is sent otherwise
+        if first.orelse or guards != bool(rest):
+            return None
+        tests.append(first.test)
+        statements = rest if guards else first.body
+    statement = statements[0]
+    sends = isinstance(statement, ast.Expr) and scatter.is_call(statement.value, "emit")
+    if not sends or len(statements) > 1:
         return None
+    assert isinstance(statement, ast.Expr)
+    assert isinstance(statement.value, ast.Call)
     if any(scatter.is_call(n) for n in ast.walk(statement.value.args[1])):
         return None
-    if test is None:
+    if not tests:
         return "always"
-    reads = {n.attr for n in ast.walk(test) if scatter.is_self(n)}
-    other = any(scatter.is_call(n) or isinstance(n, ast.NamedExpr) for n in ast.walk(test))
+    nodes = [n for test in tests for n in ast.walk(test)]
+    reads = {n.attr for n in nodes if isinstance(n, ast.Attribute) and scatter.is_self(n)}
+    other = any(scatter.is_call(n) or isinstance(n, ast.NamedExpr) for n in nodes)
     return None if other or reads & {"targets", *changing} else "by edge"
 
 

@@ -475,6 +475,20 @@ class Lanes(Vertex):
                 self.emit(target, self.cost + 0.1 * target.length)
 
 
+class Routes(Lanes):
+    """As `Lanes`, with conditions in several statements."""
+
+    def scatter(self, iteration: int) -> None:
+        for target in self.targets:
+            if target.lanes < 2:
+                continue
+            if self.start >= 7 or target.length > 3.0:
+                continue
+            if target.id != self.id:
+                if target.lanes != 3 or target.length < 2.0:
+                    self.emit(target, self.cost + 0.1 * target.length)
+
+
 class Relations(Vertex):
     """Hears, in order, whom it knows in one way, and whom in another."""
 
@@ -516,6 +530,7 @@ class Trust(Vertex):
 
 PROGRAMS = [
     Lanes,
+    Routes,
     Relations,
     Trust,
     Strengths,
