@@ -92,7 +92,7 @@ class IncrementalPartition(ArenaPartition):
         program = self.plan.program
         if self.comparing or not self.plan.always:
             return []
-        names = program.aggregators.keys() - program.classes[0].facts.converged_reads
+        names = program.classes[0].facts.aggregates_read
         return [n for n in sorted(names) if program.aggregators[n].kind == "sum"]
 
     def begin(self, new: NewPartition) -> None:

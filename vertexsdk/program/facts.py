@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import enum
 import inspect
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +61,7 @@ class Facts:
         gather_reads: a state field that gather reads before it sets it.
         gather_leaves: a state field that gather does not set on every path.
         nonlinear: how gather or scatter does more than add and scale; None where neither does.
+        aggregates_read: the aggregators that gather and scatter use otherwise than to contribute.
         converged_reads: the aggregates that `converged` reads.
         compared_with_id: what methods compare with `self.id`, of `self`.
         constants: the state fields that are numbers and no method sets, as vertex attributes are.
@@ -98,6 +99,7 @@ class Facts:
     gather_reads: str | None = None
     gather_leaves: str | None = None
     nonlinear: str | None = None
+    aggregates_read: frozenset[str] = frozenset()
     converged_reads: frozenset[str] = frozenset()
     compared_with_id: frozenset[str] = frozenset()
     constants: frozenset[str] = frozenset()
@@ -147,6 +149,7 @@ def read_facts(
         for root in ("gather", "scatter")
         if any(m.name == root and m.reads_argument(n, 1) for m, n in nodes[root])
     ]
+    aggregates_read = _aggregates_read([*nodes["gather"], *nodes["scatter"]], aggregators)
     draws = frozenset(root for root in METHODS if "random" in attributes[root])
     volatile = bool({"scatter"} & {*iteration, *draws}) or bool(
         attributes["scatter"] & aggregators.keys()
@@ -213,7 +216,8 @@ def read_facts(
         gather_leaves=_left_unset(methods.get("gather"), changing),
         nonlinear=None
         if algebra is None
-        else _nonlinear(cls.__name__, methods, changing, aggregators, nodes),
+        else _nonlinear(cls.__name__, methods, changing, aggregators, aggregates_read),
+        aggregates_read=aggregates_read,
         compared_with_id=frozenset(x for m in methods.values() for x in _compared_with_id(m)),
         constants=constants,
         **of_class,
@@ -874,22 +878,29 @@ class LocalScatter:
 # Whether gather and scatter only add and scale. -----------------------------------------------
 
 
+def _aggregates_read(
+    nodes: Sequence[tuple[Method, ast.AST]], aggregators: Collection[str]
+) -> frozenset[str]:
+    contributes = {
+        id(n.value) for _, n in nodes if isinstance(n, ast.Attribute) and n.attr == "contribute"
+    }
+    return frozenset(
+        n.attr
+        for method, n in nodes
+        if isinstance(n, ast.Attribute)
+        and method.is_self(n)
+        and n.attr in aggregators
+        and id(n) not in contributes
+    )
+
+
 def _nonlinear(
     name: str,
     methods: Mapping[str, Method],
     states: Mapping[str, StateField],
     aggregators: Mapping[str, Algebra],
-    nodes: Mapping[str, list[tuple[Method, ast.AST]]],
+    read: Collection[str],
 ) -> str | None:
-    read = {
-        n.value.attr
-        for root in ("gather", "scatter")
-        for _, n in nodes[root]
-        if isinstance(n, ast.Attribute)
-        and n.attr != "contribute"
-        and isinstance(n.value, ast.Attribute)
-        and n.value.attr in aggregators
-    }
     for aggregate in sorted(read):
         if aggregators[aggregate].kind != "sum":
             return f"{name} reads {aggregate}, which is not a sum"

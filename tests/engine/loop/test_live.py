@@ -86,7 +86,7 @@ class Standing(Vertex):
         self.emitAll(0.4 * self.share + 0.5 * self.score / (1 + len(self.targets)))
 
     def converged(self, iteration: int, aggregates: Aggregates) -> bool:
-        return bool(aggregates.change <= 1e-11)
+        return bool(aggregates.change <= 1e-11 and aggregates.total > 0.0)
 
 
 BUILT_IN: dict[str, tuple[type[Vertex], dict[str, Any]]] = {
