@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.open_files import open_files
 from vertexsdk import Graph, MainLoop, Min, Vertex, run, state
 from vertexsdk.algorithms import ConnectedComponents, Degree, PageRank, ShortestPaths
 from vertexsdk.engine import arena
@@ -57,10 +58,8 @@ def uncollected() -> Iterator[None]:
 def held() -> Counter[Any]:
     """What this process has: open files, processes of its own, threads."""
     all: Counter[Any] = Counter()
-    for descriptor in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(FileNotFoundError):  # that of the listing
-            name = os.readlink(f"/proc/self/fd/{descriptor}")
-            all[name.partition(":")[0] if name.startswith(("socket:", "pipe:")) else name] += 1
+    for name in open_files():
+        all[name.partition(":")[0] if name.startswith(("socket:", "pipe:")) else name] += 1
     all.update(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
     # One is there for a while after a store was read; others may end, of earlier tests.
     all.update(t for t in threading.enumerate() if t.name != "vertexsdk-pins")

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.open_files import open_files
 from tests.support.waiting import until
 from vertexsdk import Graph, MainLoop, read, run
 from vertexsdk.errors import VertexError
@@ -27,14 +28,10 @@ def descriptors() -> set[int]:
     return {int(name) for name in os.listdir("/proc/self/fd")}
 
 
-def open_files() -> list[str]:
+def files_after_collection() -> list[str]:
     """What this process has open, once the graphs are closed that nothing refers to."""
     collect_unused(seconds=10)
-    names = []
-    for number in descriptors():
-        with contextlib.suppress(FileNotFoundError):  # that of the listing
-            names.append(os.readlink(f"/proc/self/fd/{number}"))
-    return names
+    return open_files()
 
 
 @contextlib.contextmanager
@@ -84,7 +81,7 @@ def test_no_more_files(work: Callable[[str, int], Any], backend: str, tmp_path: 
     url = f"{backend}://{tmp_path}/state"
     run("wcc", graph(1), backend=url, loop="kept").close()
     assert work(url, 2) == COMPONENTS
-    files, messages = open_files(), []
+    files, messages = files_after_collection(), []
     for free in (0, 1, 2, 3, 4, 6, 8, 12, 32):
         try:
             with few_descriptors(free):
@@ -96,5 +93,7 @@ def test_no_more_files(work: Callable[[str, int], Any], backend: str, tmp_path: 
     assert [m for m in messages if "\n" in m] == []
     assert work(url, 2) == COMPONENTS
     # A thread opens a store for a moment, to release a version that nothing refers to.
-    until(lambda: len(open_files()) <= len(files), seconds=10)
-    assert len(open_files()) <= len(files), Counter(open_files()) - Counter(files)
+    until(lambda: len(files_after_collection()) <= len(files), seconds=10)
+    assert len(files_after_collection()) <= len(files), Counter(files_after_collection()) - Counter(
+        files
+    )

@@ -98,34 +98,7 @@ def test_messages_that_depend_on_no_state() -> None:
     assert not spec_of(Degree).facts.scatter_reads
     assert spec_of(PageRank).facts.scatter_reads
     assert spec_of(PageRank).facts.converged_reads == {"change"}
-
-
-class Aliased(Vertex):
-    """Reads an aggregate by another name, to which it contributes what is not linear."""
-
-    x: float = state(0.0)
-    messages = Sum(float)
-    total = aggregate(Sum(float))
-    change = aggregate(Sum(float))
-
-    def gather(self, iteration: int, source: int, delta: Delta) -> None:
-        known = self.total
-        x = 0.5 * delta.value + 0.1 * known.value
-        self.change.contribute(abs(x - self.x))
-        self.total.contribute(abs(x))
-        self.x = x
-
-    def scatter(self, iteration: int) -> None:
-        self.emitAll(self.x)
-
-
-def test_what_is_read_of_an_aggregate_has_to_be_linear() -> None:
-    assert facts(Aliased, "aggregates_read", "nonlinear") == {
-        "aggregates_read": {"total"}, "nonlinear": "Aliased.gather does more than add and scale",
-    }  # fmt: skip
-    assert facts(PageRank, "aggregates_read", "nonlinear") == {
-        "aggregates_read": {"dangling"}, "nonlinear": None,
-    }  # fmt: skip
+    assert spec_of(PageRank).facts.aggregates_read == {"dangling"}
 
 
 def test_the_most_is_assumed_of_a_class_without_source() -> None:

@@ -77,6 +77,17 @@ class Loudest(Katz):
         self.rank = delta.value + self.total.value
 
 
+class Aliased(Katz):
+    """The aggregate to which it contributes what is not linear is read by another name."""
+
+    def gather(self, iteration: int, source: int, delta: Delta) -> None:
+        known = self.total
+        rank = 0.5 * delta.value + 0.1 * known.value
+        self.change.contribute(abs(rank - self.rank))
+        self.total.contribute(abs(rank))
+        self.rank = rank
+
+
 class Halved(Katz):
     def gather(self, iteration: int, source: int, delta: Delta) -> None:
         self.rank = 1.0 / (1.0 + delta.value)
@@ -104,6 +115,7 @@ class Whole(Katz):
         (Least, "Least.gather does more than add and scale"),
         (Helped, "Helped.scatter calls a method that reads state"),
         (Loudest, "Loudest.gather does more than add and scale"),
+        (Aliased, "Aliased.gather does more than add and scale"),
         (Halved, "Halved.gather does more than add and scale"),
         (Scaled, "Scaled reads total, which is not a sum"),
         (Whole, "Whole has fields that are not floats"),
@@ -113,6 +125,10 @@ def test_only_what_adds_and_scales_is_linear(cls: type[Vertex], reason: str | No
     program = Program(cls)
     assert why_not_linear(program.classes[0]) == reason
     assert why_from_init(program, program.bind({})) == reason
+
+
+def test_an_aggregate_is_read_where_it_has_another_name() -> None:
+    assert Program(Aliased).classes[0].facts.aggregates_read == {"total"}
 
 
 @pytest.mark.parametrize("cls", [PageRank, PersonalisedPageRank])

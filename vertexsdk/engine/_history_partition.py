@@ -398,6 +398,11 @@ class _RefinedEnd(SuperstepEnd):
     changed: int = 0
 
 
+def _size(ends: Sequence[_RefinedEnd]) -> int:
+    """The size of the changes of all partitions, as `_Attempts` has it."""
+    return sum(end.changed for end in ends).bit_length()
+
+
 @dataclass(slots=True)
 class _RecordedEnd(SuperstepEnd):
     """The report of a partition about a run that it has recorded.
@@ -756,7 +761,7 @@ class HistoryPartition(FollowingPartition):
         """Arrange the graph as it is for iterations, which are recorded."""
         run, meta = (yield from super()._begin()), self.arena.meta
         _, ends = yield from end_superstep([], _RefinedEnd(changed=meta["changed"]))
-        if not meta["attempts"].is_recorded(sum(e.changed for e in ends).bit_length()):
+        if not meta["attempts"].is_recorded(_size(ends)):
             return run
         most = _MOST * (self.graph.vertices + int(self.arena.meta["entries"])) + _LEAST
         if self.start.history_bytes is not None:
@@ -795,7 +800,7 @@ class HistoryPartition(FollowingPartition):
         """Have what was recorded as the history, unless the next answer begins with `init`."""
         graph, meta = self.graph, self.arena.meta
         _, ends = yield from end_superstep([], _RefinedEnd(changed=meta["changed"]))
-        if meta["attempts"].waits(sum(e.changed for e in ends).bit_length()):
+        if meta["attempts"].waits(_size(ends)):
             self.recompute(MUCH)
             return
         assert self._recorded is not None
@@ -834,7 +839,7 @@ class HistoryPartition(FollowingPartition):
         report.statistics = {"history_bytes": sum(e.bytes for e in told)}
         if self._too_large(e.bytes for e in told):
             return f"the history of iterations {self._excess}"
-        size, attempts = sum(e.changed for e in told).bit_length(), meta["attempts"]
+        size, attempts = _size(told), meta["attempts"]
         if attempts.waits(size):
             return MUCH
         master = make_master(self.plan, sum(e.vertices for e in told))

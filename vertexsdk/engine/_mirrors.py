@@ -112,30 +112,28 @@ class Mirrors:
         reached = self._partitions_with(places, topology)
         result = []
         for p in range(self.partitions):
-            if p == self.partition:
-                continue
-            there = reached[p] if topology.reached is None else reached[p][places]
-            some = places[there]
+            some = places[reached[p]]
             if len(some):
                 update = {name: column[some] for name, column in columns.items()}
                 result.append((p, encode_bytes({"id": ids[some], **update})))
         return result
 
     def _partitions_with(self, places: Array, topology: Any) -> Array:
-        """A mask of the partitions with mirrors of some places, or of all if known (bool[P, k])."""
+        """A mask of the partitions with mirrors of some places (bool[P, k])."""
+        n = len(topology.stop)
+        if topology.reached is None and 2 * len(places) > n:  # as in the next iterations
+            topology.reached = self._find_partitions(np.arange(n, dtype=np.int32), topology)
         if topology.reached is None:
-            n = len(topology.stop)
-            many = 2 * len(places) > n  # and so it is in the next iterations
-            asked = np.arange(n, dtype=np.int32) if many else places
-            reached = np.zeros((self.partitions, len(asked)), np.bool_)
-            reach: Any = _reach
-            rows = topology.start, topology.stop, topology.target
-            reach(asked, *rows, self.arena["owner"], self.partition, reached)
-            if not many:
-                return reached
-            topology.reached = reached
-        known: Array = topology.reached
-        return known
+            return self._find_partitions(places, topology)
+        reached: Array = topology.reached.take(places, axis=1)
+        return reached
+
+    def _find_partitions(self, places: Array, topology: Any) -> Array:
+        reached = np.zeros((self.partitions, len(places)), np.bool_)
+        reach: Any = _reach
+        rows = topology.start, topology.stop, topology.target
+        reach(places, *rows, self.arena["owner"], self.partition, reached)
+        return reached
 
     @staticmethod
     def read(blocks: Blocks) -> dict[str, Array] | None:

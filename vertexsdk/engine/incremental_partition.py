@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -477,12 +477,9 @@ class IncrementalPartition(ArenaPartition):
             gathered |= self.v.states[name][places] != f.default
         places = places[gathered]
         into = {k: x.identity for k, x in program.aggregators.items()}
-        states = {name: column[places] for name, column in self.v.states.items()}
         aggregates, self.methods.num_vertices = a.meta["gathered"]  # as in the last iteration
-        self.methods.gather(self._scope(1, aggregates, into), places)
+        preview_gather(self.methods, self._scope(1, aggregates, into), places)
         self.methods.num_vertices = self.all_vertices
-        for name, column in self.v.states.items():
-            column[places] = states[name]
         return {name: into[name] for name in self.sums_read}
 
     def _propagate_edits(
@@ -814,16 +811,12 @@ class IncrementalPartition(ArenaPartition):
             senders = self.methods.gather(scope, todo)
         except VertexError:
             if scaling == "apply":  # other partitions wait in `_scale`
-                yield from self.exchange(self._end(sums=np.full(4, np.nan)))
+                yield from self.exchange(self._end(distance=np.nan))
             raise
         if scaling == "apply" and (yield from self._scale(todo, earlier, scope, ends)):
             senders = todo
         elif scaling == "measure":
-            with np.errstate(all="ignore"):
-                for name, column in earlier.items():
-                    difference = v.states[name][todo] - column
-                    end.difference += float(difference.sum())
-                    end.distance += float(np.abs(difference).sum())
+            end.measure(self._variable_states(todo), earlier)
         if self.comparing:
             a["seen"][senders] = v.agg[senders]
             a["level"][senders] = level
@@ -875,35 +868,34 @@ class IncrementalPartition(ArenaPartition):
         """
         if self.alone and ends(scope.into):
             return False
-        v, end = self.v, self._end()
-        none = dict(end.progress.aggregates)  # what aggregators have without contributions
-        constant, contributed = dict[str, Array](), dict(none)  # without any message
+        v, end, constant = self.v, self._end(), dict[str, Array]()  # fields without messages
+        contributed = dict(end.progress.aggregates)
+        without_messages = replace(scope, read=dict(contributed), into=contributed)
         now, messages = self._variable_states(todo), v.agg[todo]
         v.agg[todo] = self.algebra.identity
+        end.measure(now, earlier)
         try:
-            self.methods.gather(replace(scope, read=none, into=contributed), todo)
-            constant = self._variable_states(todo)
+            _, constant = preview_gather(self.methods, without_messages, todo)
         except VertexError:
-            end.sums += np.nan
+            end.distance = np.nan  # so that nothing is scaled
+        else:
+            with np.errstate(all="ignore"):
+                for name, column in now.items():
+                    end.constant += float(constant[name].sum())
+                    end.size += float(np.abs(column - constant[name]).sum())
         v.agg[todo] = messages
-        with np.errstate(all="ignore"):
-            for name, least in constant.items():
-                scaled, change = now[name] - least, now[name] - earlier[name]
-                sums = np.abs(scaled).sum(), np.abs(change).sum(), change.sum(), least.sum()
-                end.sums += sums
         end.progress.aggregates = dict(scope.into)
         _, total = yield from self.exchange(end)
-        size, distance, change_of_sum, least_sum = total.sums
         with np.errstate(all="ignore"):
-            more = change_of_sum / (least_sum - change_of_sum)  # the factor is 1 + more
-        scales = abs(more) * size <= _FAR * distance and not ends(total.progress.aggregates)
+            more = total.difference / np.float64(total.constant - total.difference)
+        scales = abs(more) * total.size <= _FAR * total.distance
+        if not scales or ends(total.progress.aggregates):
+            return False
         for name, column in now.items():
-            v.states[name][todo] = column
-            if scales:
-                v.states[name][todo] += more * (column - constant[name])
-        for name in self.sums_read if scales else []:
+            v.states[name][todo] = column + more * (column - constant[name])
+        for name in self.sums_read:
             scope.into[name] += more * (scope.into[name] - contributed[name])
-        return bool(scales)
+        return True
 
     def _check_unsupported(self, todo: Array, senders: Array) -> None:
         """Note whether a state stands on a message which came after it, which levels cannot tell.
@@ -995,9 +987,10 @@ class PartitionEnd(SuperstepEnd):
         suspects: vertices whose value may have to be withdrawn.
         falling: a message got worse in an iteration, or `init` is not a fixed point.
         unsure: levels do not tell which values support each other.
-        difference: the sum of the differences that an iteration made to fields.
-        distance: the sum of their absolute values.
-        sums: float64[4], as `_scale` has them.
+        difference: the sum of what an iteration added to fields.
+        distance: the sum of the absolute values of that.
+        constant: the sum of fields as they are without messages.
+        size: the sum of the absolute values of what they are beyond that.
     """
 
     edits: int = 0
@@ -1008,7 +1001,16 @@ class PartitionEnd(SuperstepEnd):
     unsure: bool = False
     difference: float = 0.0
     distance: float = 0.0
-    sums: Array = field(default_factory=partial(np.zeros, 4))
+    constant: float = 0.0
+    size: float = 0.0
+
+    def measure(self, now: Mapping[str, Array], earlier: Mapping[str, Array]) -> None:
+        """Add what an iteration added to fields, by name."""
+        with np.errstate(all="ignore"):
+            for name, column in earlier.items():
+                added = now[name] - column
+                self.difference += float(added.sum())
+                self.distance += float(np.abs(added).sum())
 
     @property
     def drifts(self) -> bool:
@@ -1029,7 +1031,8 @@ class PartitionEnd(SuperstepEnd):
             total.unsure |= end.unsure
             total.difference += end.difference
             total.distance += end.distance
-            total.sums += end.sums
+            total.constant += end.constant
+            total.size += end.size
             total.failure = total.failure or end.failure
             total.progress.add(end.progress, algebras)
         total.late = ends[0].late
@@ -1148,13 +1151,32 @@ def unsupported(
         log: takes what methods log, which is nothing.
     """
     aggregates = v.agg[vertices]
-    states = {name: column[vertices] for name, column in v.states.items()}
     v.agg[vertices] = delivery.algebra.identity
-    changed: Array = methods.gather(Scope(v, delivery, 1, {}, {}, log), vertices).copy()
+    changed, _ = preview_gather(methods, Scope(v, delivery, 1, {}, {}, log), vertices)
     v.agg[vertices] = aggregates
-    for name, column in v.states.items():
-        column[vertices] = states[name]
     return changed
+
+
+def preview_gather(
+    methods: Methods, scope: Scope, vertices: Array
+) -> tuple[Array, dict[str, Array]]:
+    """Gather on vertices, and leave their fields as they are.
+
+    Args:
+        scope: takes what is contributed.
+        vertices: places (int32, ascending).
+
+    Returns:
+        The vertices (int32) whose fields would change, and all fields as they would be, by name.
+    """
+    states = scope.v.states
+    fields = {name: column[vertices] for name, column in states.items()}
+    try:
+        changed = methods.gather(scope, vertices).copy()
+        return changed, {name: column[vertices] for name, column in states.items()}
+    finally:
+        for name, column in fields.items():
+            states[name][vertices] = column
 
 
 def withdraw(
